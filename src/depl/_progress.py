@@ -1,0 +1,47 @@
+"""Progress bars that only the command line turns on; as a library depl is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+T = TypeVar("T")
+
+_bars: Progress | None = None
+
+
+@contextmanager
+def shown(console: Console) -> Iterator[None]:
+    """Show progress bars on this console while the block runs."""
+    global _bars
+    columns = (
+        TextColumn("{task.description:<22}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console, transient=True) as bars:
+        _bars = bars
+        try:
+            yield
+        finally:
+            _bars = None
+
+
+def track(items: Iterable[T], text: str, total: int, step: int = 1) -> Iterator[T]:
+    """Yield the items; each one moves the bar by ``step`` of ``total``."""
+    if _bars is None:
+        yield from items
+        return
+    task = _bars.add_task(text, total=total)
+    try:
+        for item in items:
+            yield item
+            _bars.advance(task, step)
+    finally:
+        _bars.update(task, completed=total)
+        _bars.stop_task(task)
