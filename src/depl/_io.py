@@ -185,6 +185,11 @@ def read_ranking(path: Path) -> Ranking:
     return Ranking(t["indices"], t["scores"])
 
 
+def plain(value: object) -> Any:  # noqa: ANN401 - JSON is what it is
+    """The value as it comes back from JSON: tuples as lists, and so on."""
+    return json.loads(json.dumps(value))
+
+
 def fingerprint(*parts: object) -> str:
     """A short, stable hash of JSON-able values and raw bytes."""
     digest = hashlib.sha256()

@@ -164,6 +164,24 @@ class Corpus:
             self.labels,
         )
 
+    def aligned(self, labels: LabelSet) -> Corpus:
+        """The same documents over another label set, matched by id.
+
+        Labels of this corpus that the other set lacks are added behind it if a document carries
+        them, so that whoever does not know them is seen to miss them.
+        """
+        if labels == self.labels:
+            return self
+        carried = set(np.unique(self.Y.indices).tolist())
+        extra = [x for i, x in enumerate(self.labels) if i in carried and labels.get(x.id) < 0]
+        wide = LabelSet([*labels, *extra]) if extra else labels
+        moved = np.array([wide.get(label.id) for label in self.labels], dtype=np.int32)
+        Y = csr_array(
+            (self.Y.data, moved[self.Y.indices], self.Y.indptr), shape=(len(self), len(wide))
+        )
+        Y.sort_indices()
+        return Corpus(self.ids, self.texts, Y, wide)
+
     def split(self, fraction: float, rng: np.random.Generator) -> tuple[Corpus, Corpus]:
         """Two disjoint parts: the larger, and a random ``fraction`` of the documents."""
         order = rng.permutation(len(self))

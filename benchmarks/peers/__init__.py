@@ -1,0 +1,6 @@
+"""The peers that depl's benchmarks compare with, each run in a process of its own."""
+
+from peers.environments import PINNED, PeerError, environment
+from peers.running import PEERS, PeerResult, run_peer
+
+__all__ = ["PEERS", "PINNED", "PeerError", "PeerResult", "environment", "run_peer"]

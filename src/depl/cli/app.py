@@ -1,0 +1,173 @@
+"""``depl``: all commands. Each imports what it needs when it is called, so that help is instant."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+app = typer.Typer(
+    name="depl",
+    help="Tag documents with labels from a very large label set; get the rare ones right.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+labels_app = typer.Typer(no_args_is_help=True, help="Look at the labels of a run.")
+app.add_typer(labels_app, name="labels")
+
+CorpusFolder = Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder with the corpus.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `depl fit` wrote.")]
+Format = Annotated[
+    str | None, typer.Option("--format", help="Corpus format; recognised when not given.")
+]
+OnError = Annotated[
+    Literal["stop", "skip"],
+    typer.Option("--on-error", help="Stop at bad rows, or leave them out and count them."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+@app.command()
+def init() -> None:
+    """Print a complete, commented settings file."""
+    from depl.config import template
+
+    typer.echo(template(), nl=False)
+
+
+@app.command()
+def fit(
+    corpus: CorpusFolder,
+    out: Annotated[Path, typer.Option("--out", help="Run folder to make or to continue.")],
+    config: Annotated[Path | None, typer.Option("--config", help="Settings (TOML).")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="One setting: section.key=value.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Stop after this stage.")] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", help="Make this stage and all behind it again.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a run on another corpus.")
+    ] = False,
+    format_: Format = None,
+    on_error: OnError = "stop",
+) -> None:
+    """Train on CORPUS. Give the same command again to continue an interrupted run."""
+    from depl.cli.fit import fit as run
+
+    run(
+        corpus,
+        out,
+        config=config,
+        overrides=set_ or [],
+        until=until,
+        redo_from=from_,
+        overwrite=overwrite,
+        format=format_,
+        on_error=on_error,
+    )
+
+
+@app.command()
+def evaluate(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="RUN... CORPUS", help="One run or more, and a corpus.")
+    ],
+    split: Annotated[str, typer.Option("--split", help="Which split to score on.")] = "dev",
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", help="HTML report; by default report/SPLIT.html in the first run."
+        ),
+    ] = None,
+    format_: Format = None,
+    on_error: OnError = "stop",
+    json_: Json = False,
+) -> None:
+    """Score one run or several side by side: table, JSON, and an HTML report with figures."""
+    from depl.cli.evaluate import evaluate as run
+
+    run(paths, split=split, report=report, format=format_, on_error=on_error, as_json=json_)
+
+
+@app.command()
+def predict(
+    run_folder: RunFolder,
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE|-]", help="JSON lines with a text, or a text a line.")
+    ] = "-",
+    k: Annotated[int, typer.Option("-k", min=1, help="Labels a document.")] = 5,
+    json_: Json = False,
+) -> None:
+    """Suggest labels for the documents of FILE, or of standard input."""
+    from depl.cli.predict import predict as run
+
+    run(run_folder, file, k=k, as_json=json_)
+
+
+@labels_app.command("list")
+def labels_list(
+    run_folder: RunFolder,
+    search: Annotated[str, typer.Option("--search", help="Only names that contain this.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 20,
+    json_: Json = False,
+) -> None:
+    """List labels with their training counts and first keywords, rarest first."""
+    from depl.cli.labels import list_labels
+
+    list_labels(run_folder, search=search, limit=limit, as_json=json_)
+
+
+@labels_app.command("show")
+def labels_show(
+    run_folder: RunFolder,
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="Its id or its name.")],
+    json_: Json = False,
+) -> None:
+    """Show a label's pseudo description, and its keywords with their weights."""
+    from depl.cli.labels import show_label
+
+    show_label(run_folder, label, as_json=json_)
+
+
+@app.command()
+def info(
+    path: Annotated[Path, typer.Argument(metavar="CORPUS|RUN", help="A corpus or a run folder.")],
+    format_: Format = None,
+    on_error: OnError = "stop",
+    json_: Json = False,
+) -> None:
+    """Tell what is in a corpus, or in a run folder."""
+    from depl.cli.info import info as run
+
+    run(path, format=format_, on_error=on_error, as_json=json_)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Run folder.")] = Path("runs/demo"),
+) -> None:
+    """Train, evaluate and explain on a corpus made of installed libraries' documentation."""
+    from depl.cli.demo import demo as run
+
+    run(out)
+
+
+def main() -> None:
+    """Run ``depl``; an error that is the user's to mend is one message and exit code 2."""
+    from depl.errors import DeplError
+
+    try:
+        app()
+    except DeplError as error:
+        typer.secho("Error: ", fg="red", bold=True, err=True, nl=False)
+        typer.echo(str(error), err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("\nInterrupted. What is finished is kept; the same command continues.", err=True)
+        sys.exit(130)

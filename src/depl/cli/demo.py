@@ -1,0 +1,48 @@
+"""``depl demo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from depl import api, evaluation
+from depl.classifier import Classifier
+from depl.cli.console import err, out, progress
+from depl.cli.evaluate import print_table
+from depl.cli.fit import fit_corpus
+from depl.config import Config
+from depl.corpus import Corpus
+from depl.readers.docstrings import read_docstrings
+from depl.report import write_report
+
+_SHOWN = 3  # documents whose suggestions are printed
+_K = 5
+
+
+def demo(folder: Path) -> None:
+    """Train, evaluate against the popularity baseline, show a few documents, write the report."""
+    out.print(
+        "What should the pages of the numpy, scipy and scikit-learn manuals point to? Each page's "
+        "'See Also' section\nis hidden; depl learns from the other pages what belongs there.\n"
+    )
+    with progress():
+        data = read_docstrings()
+        fit_corpus(data.train, folder, Config(), overwrite=True)
+        model = Classifier.load(folder)
+        test = data.test
+        ranking = model.predict(test.texts, k=10)
+    popular = evaluation.evaluate(
+        evaluation.popularity(model.train_counts, len(test), 10),
+        test,
+        train_counts=model.train_counts,
+        n_train=model.n_train,
+        name="most popular labels",
+    )
+    scored = api.evaluate(model, test)
+    out.print()
+    print_table([popular, scored], title=f"{len(test)} pages that were not in training")
+    _show(model, test, ranking.rows(model.labels))
+    path = folder / "report" / "test.html"
+    details = {"corpus": "docstrings of numpy, scipy and scikit-learn", "split": "test"}
+    write_report(path, [popular, scored], title="depl demo", details=details)
+    err.print(f"\nReport with figures: {path}")
+    err.print(f"Look at a label:     depl labels {folder} show numpy.linalg.svd")

@@ -1,0 +1,83 @@
+"""``depl info``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from depl import readers
+from depl.cli.console import out, print_json, progress
+from depl.corpus import Dataset
+from depl.evaluation import BANDS, band_of
+from depl.run import Run
+
+_BAR = 40  # characters of the longest bar
+
+
+def info(
+    path: Path, *, format: str | None, on_error: Literal["stop", "skip"], as_json: bool
+) -> None:
+    """Tell what is in a corpus, or in a run folder."""
+    if Run(path).has_manifest:
+        _run_info(Run.open(path), as_json=as_json)
+        return
+    with progress():
+        data = readers.read(path, format=format, on_error=on_error)
+    facts = _corpus_facts(data)
+    if as_json:
+        print_json(facts)
+        return
+    out.print(f"[bold]{data.name}[/]  {facts['labels']:,} labels")
+    for split, s in facts["splits"].items():
+        out.print(
+            f"  {split:<6}{s['documents']:>9,} documents  {s['labels_per_document']:5.2f} labels "
+            f"each  {s['words_per_document']:,.0f} words each"
+        )
+    if facts["bands"]:
+        out.print("\nlabels by number of training documents")
+        _chart(facts["bands"])
+
+
+def _corpus_facts(data: Dataset) -> dict[str, Any]:
+    splits = {
+        name: {
+            "documents": len(corpus),
+            "labels_in_split": int(np.count_nonzero(corpus.label_counts)),
+            "labels_per_document": round(corpus.Y.nnz / max(len(corpus), 1), 4),
+            "words_per_document": round(
+                float(np.mean([t.count(" ") + 1 for t in corpus.texts])), 1
+            ),
+        }
+        for name, corpus in data.splits.items()
+    }
+    bands = {}
+    if "train" in data.splits:
+        sizes = np.bincount(band_of(data.train.label_counts), minlength=len(BANDS))
+        bands = {band.name: int(n) for band, n in zip(BANDS, sizes, strict=True)}
+    return {"labels": len(data.labels), "splits": splits, "bands": bands}
+
+
+def _chart(bands: dict[str, int]) -> None:
+    longest, total = max(bands.values()), sum(bands.values())
+    for name, n in bands.items():
+        bar = "█" * (max(1, round(_BAR * n / longest)) if n else 0)
+        out.print(f"  {name:>6}  {n:>8,}  {100 * n / total:4.1f} %  [cyan]{bar}[/]")
+
+
+def _run_info(run: Run, *, as_json: bool) -> None:
+    manifest = run.manifest()
+    if as_json:
+        print_json(manifest)
+        return
+    out.print(f"[bold]{run.path}[/]  run format {manifest['format_version']}")
+    for name, stage in manifest["stages"].items():
+        folder = run.path / name
+        size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 2**20
+        out.print(f"  {name:<14}{stage['seconds']:>8.1f} s  {size:>8.1f} MB")
+    if "corpus" in manifest["stages"]:
+        counts, n = run.train_counts()
+        out.print(f"\n{n:,} training documents, {len(counts):,} labels")
+        sizes = np.bincount(band_of(counts), minlength=len(BANDS))
+        _chart({band.name: int(size) for band, size in zip(BANDS, sizes, strict=True)})

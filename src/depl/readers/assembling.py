@@ -1,0 +1,140 @@
+"""From what a format's reader found to a checked ``Dataset``: the part all formats share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from depl._progress import track
+from depl.corpus import Corpus, Dataset, Label, LabelSet
+from depl.readers.trouble import Kind, Trouble
+
+
+class Document(NamedTuple):
+    """One document as it was found: where, and label ids not yet checked."""
+
+    where: str
+    id: str
+    text: str
+    labels: Sequence[str]
+
+
+class LabelRow(NamedTuple):
+    """One label as it was found, and where."""
+
+    where: str
+    label: Label
+
+
+class Layout(NamedTuple):
+    """The files of a corpus: the folder, the document file of each split, the labels file."""
+
+    folder: Path
+    splits: dict[str, Path]
+    labels: Path | None
+
+
+class Contents(NamedTuple):
+    """What a format's reader gives: the labels (None: those of the documents) and each split."""
+
+    labels: list[LabelRow] | None
+    documents: dict[str, Iterator[Document]]
+
+
+class Format(Protocol):
+    """What each module of a format offers."""
+
+    DESCRIPTION: str
+    """One line that says what the format is."""
+    FILES: str
+    """The file names by which it is recognised."""
+
+    def look(self, folder: Path) -> Layout | None:
+        """Find the files by their names; None when no split is there."""
+
+    def load(self, layout: Layout, splits: Sequence[str], trouble: Trouble) -> Contents:
+        """Read the labels at once and the documents of these splits one by one."""
+
+
+class _Split(NamedTuple):
+    ids: list[str]
+    texts: list[str]
+    rows: list[list[int]]
+
+
+def assemble(layout: Layout, contents: Contents, trouble: Trouble) -> Dataset:
+    """Check labels and documents, note what is wrong, and keep the rest."""
+    closed = contents.labels is not None
+    known = _label_set(layout, contents.labels or [], trouble)
+    positions = {label_id: i for i, label_id in enumerate(known)}
+    parts: dict[str, _Split] = {}
+    for split, documents in track(
+        contents.documents.items(), "Reading the corpus", len(contents.documents)
+    ):
+        parts[split] = _check(documents, positions, closed, trouble)
+        # A file that is damaged has said so already.
+        if not parts[split].ids and not trouble.fatal:
+            where = layout.splits[split].name
+            trouble.add(Kind.EMPTY, where, f"no usable document for the {split} split")
+    if closed:
+        labels = LabelSet(known.values())
+    else:
+        # First come, first numbered while reading; now the order that any reading would give.
+        labels = LabelSet(Label(label_id, label_id) for label_id in sorted(positions))
+        moved = {positions[label.id]: i for i, label in enumerate(labels)}
+        for part in parts.values():
+            part.rows[:] = [[moved[position] for position in row] for row in part.rows]
+    corpora = {
+        split: Corpus.from_rows(part.ids, part.texts, part.rows, labels)
+        for split, part in parts.items()
+    }
+    return Dataset(labels, corpora, name=layout.folder.resolve().name or "corpus")
+
+
+def _label_set(layout: Layout, rows: list[LabelRow], trouble: Trouble) -> dict[str, Label]:
+    """The labels by id, in the order of their file; the first of two with one id is kept."""
+    known: dict[str, Label] = {}
+    for where, label in rows:
+        if label.id in known:
+            trouble.add(Kind.DUPLICATE_LABELS, where, repr(label.id))
+            continue
+        if not label.name.strip():
+            trouble.add(Kind.UNNAMED_LABELS, where, repr(label.id))
+            # Without the label its documents would lose it, so its id stands in for the name.
+            label = Label(label.id, label.id, label.alt_names)
+        known[label.id] = label
+    if layout.labels is not None and not known:
+        trouble.add(Kind.EMPTY, layout.labels.name, "no usable label")
+    return known
+
+
+def _check(
+    documents: Iterable[Document], positions: dict[str, int], closed: bool, trouble: Trouble
+) -> _Split:
+    """Keep the documents that have an id of their own, a text and a label."""
+    part = _Split([], [], [])
+    seen: set[str] = set()
+    for where, document_id, text, label_ids in documents:
+        if document_id in seen:
+            trouble.add(Kind.DUPLICATE_DOCUMENTS, where, repr(document_id))
+            continue
+        seen.add(document_id)
+        blank = not text or text.isspace()
+        if not closed and not blank:
+            for label_id in label_ids:
+                positions.setdefault(label_id, len(positions))
+        row = [positions[label_id] for label_id in label_ids if label_id in positions]
+        if closed and len(row) < len(label_ids):
+            for label_id in label_ids:
+                if label_id not in positions:
+                    trouble.add(Kind.UNKNOWN_LABELS, where, repr(label_id))
+        if blank:
+            trouble.add(Kind.NO_TEXT, where)
+        elif not row:
+            trouble.add(Kind.NO_LABELS, where)
+        else:
+            part.ids.append(document_id)
+            part.texts.append(text)
+            part.rows.append(row)
+    return part

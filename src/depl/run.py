@@ -1,0 +1,200 @@
+"""A run folder: what lies where in it, and how each stage's result is read and written.
+
+::
+
+    manifest.json                 which stages are whole, from what, how long they took
+    config.json                   the settings the run was last fitted with
+    corpus/                       labels.parquet, train.parquet
+    features/                     terms.parquet, X.safetensors
+    linear/                       weights.safetensors, bias.safetensors
+    descriptions/                 descriptions.parquet
+    report/                       what ``depl evaluate`` wrote
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from depl import _io
+from depl.config import Config
+from depl.corpus import Corpus, LabelSet
+from depl.errors import RunError
+from depl.features import TfidfFeatures
+from depl.keywords import Keywords
+from depl.linear import OneVsAllSVM
+
+FORMAT_VERSION = 1
+
+
+class Run:
+    """One run folder.
+
+    Parameters
+    ----------
+    path : path
+        The folder; it need not exist yet.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Run:
+        """An existing run; anything else is a ``RunError`` that says what it is."""
+        run = cls(path)
+        if not run.path.exists():
+            raise RunError(
+                f"There is no run folder {path}. `depl fit CORPUS --out {path}` makes one."
+            )
+        if not run.has_manifest:
+            raise RunError(
+                f"{path} is not a run folder: it has no manifest.json. Give the folder that "
+                f"`depl fit --out` wrote."
+            )
+        return run
+
+    # The manifest
+
+    @property
+    def has_manifest(self) -> bool:
+        """Whether the folder says that it is a run."""
+        return (self.path / "manifest.json").is_file()
+
+    def manifest(self) -> dict[str, Any]:
+        """What is whole in this folder; an empty manifest when there is none."""
+        if not self.has_manifest:
+            return {"format_version": FORMAT_VERSION, "stages": {}}
+        manifest: dict[str, Any] = _io.read_json(self.path / "manifest.json")
+        found = manifest.get("format_version")
+        if found != FORMAT_VERSION:
+            raise RunError(
+                f"{self.path} was written in run format {found}; this version of depl reads format "
+                f"{FORMAT_VERSION}. Fit the run again."
+            )
+        return manifest
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Replace the manifest, whole or not at all."""
+        _io.write_json(self.path / "manifest.json", manifest)
+
+    def require(self, stage: str) -> Path:
+        """The folder of a stage that must be whole."""
+        if stage not in self.manifest()["stages"] or not (self.path / stage).is_dir():
+            raise RunError(
+                f"The run {self.path} has no finished {stage!r} stage. "
+                f"Give its `depl fit` command again; it continues where it stopped."
+            )
+        return self.path / stage
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep a second process from fitting the same folder at the same time."""
+        with _io.explain_os_errors(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            handle = (self.path / ".lock").open("w")
+        with handle:
+            try:
+                import fcntl
+            except ImportError:  # not on Windows: there the folder goes unguarded
+                yield
+                return
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise RunError(
+                    f"Another process is fitting {self.path} right now. Wait for it, or choose "
+                    f"another --out."
+                ) from None
+            yield
+
+    # What the stages keep
+
+    def config(self) -> Config:
+        """The settings the run was last fitted with."""
+        return Config.from_dict(_io.read_json(self.path / "config.json"))
+
+    @cached_property
+    def labels(self) -> LabelSet:
+        """The label set, in its fixed order."""
+        return _io.read_labels(self.require("corpus") / "labels.parquet")
+
+    def train(self) -> Corpus:
+        """The training documents."""
+        return _io.read_corpus(self.require("corpus") / "train.parquet", self.labels)
+
+    def train_counts(self) -> tuple[NDArray[np.int64], int]:
+        """How many training documents carry each label, and how many there are."""
+        t = _io.read_tensors(self.require("corpus") / "counts.safetensors")
+        return t["labels"], int(t["documents"][0])
+
+    def features(self) -> TfidfFeatures:
+        """The fitted tf-idf."""
+        terms = _io.read_table(self.require("features") / "terms.parquet")
+        config = self.config()
+        features = TfidfFeatures(**config.section("features"), n_jobs=config.threads or None)
+        features.terms_ = terms["term"]
+        features.idf_ = np.asarray(terms["idf"], np.float32)
+        return features
+
+    def train_vectors(self) -> csr_array:
+        """The tf-idf vectors of the training documents."""
+        return _io.read_sparse(self.require("features") / "X.safetensors")
+
+    def linear(self) -> OneVsAllSVM:
+        """The fitted SVM."""
+        folder = self.require("linear")
+        solved = _io.read_tensors(folder / "solved.safetensors")
+        svm = OneVsAllSVM(C=float(solved["C"][0]), n_threads=self.config().threads or None)
+        svm.weights_ = _io.read_sparse(folder / "weights.safetensors")
+        svm.bias_, svm.gap_ = solved["bias"], solved["gap"]
+        return svm
+
+    def descriptions(self) -> tuple[list[str], list[list[tuple[str, float]]]]:
+        """Every label's pseudo description, and its keywords with their weights."""
+        t = _io.read_table(self.require("descriptions") / "descriptions.parquet")
+        pairs = zip(t["keywords"], t["weights"], strict=True)
+        return t["description"], [list(zip(words, w, strict=True)) for words, w in pairs]
+
+
+def write_corpus(folder: Path, corpus: Corpus) -> None:
+    """Keep the training documents, the label set and the counts."""
+    _io.write_labels(folder / "labels.parquet", corpus.labels)
+    _io.write_corpus(folder / "train.parquet", corpus)
+    counts = {"labels": corpus.label_counts, "documents": np.array([len(corpus)])}
+    _io.write_tensors(folder / "counts.safetensors", counts)
+
+
+def write_features(folder: Path, features: TfidfFeatures, X: csr_array) -> None:
+    """Keep the terms, their idf, and the training vectors."""
+    _io.write_table(folder / "terms.parquet", {"term": features.terms_, "idf": features.idf_})
+    _io.write_sparse(folder / "X.safetensors", X)
+
+
+def write_linear(folder: Path, svm: OneVsAllSVM) -> None:
+    """Keep the weights, biases, duality gaps and the C they were solved for."""
+    _io.write_sparse(folder / "weights.safetensors", svm.weights_)
+    solved = {"bias": svm.bias_, "gap": svm.gap_, "C": np.array([svm.C])}
+    _io.write_tensors(folder / "solved.safetensors", solved)
+
+
+def write_descriptions(
+    folder: Path, labels: LabelSet, keywords: Keywords, descriptions: Sequence[str]
+) -> None:
+    """Keep the pseudo descriptions, and the keywords with their weights."""
+    pairs = [keywords.of(i) for i in range(len(labels))]
+    columns = {
+        "id": labels.ids,
+        "description": list(descriptions),
+        "keywords": pa.array([[t for t, _ in row] for row in pairs], pa.list_(pa.string())),
+        "weights": pa.array([[w for _, w in row] for row in pairs], pa.list_(pa.float32())),
+    }
+    _io.write_table(folder / "descriptions.parquet", columns)
