@@ -62,6 +62,9 @@ class DescriptionsConfig:
     """Keywords and pseudo descriptions."""
 
     keywords: int = _setting(20, "keywords a label, the heaviest SVM weights first", ge(1))
+    numbers: bool = _setting(
+        False, "let terms without a letter, such as 1408, into descriptions (keywords keep them)"
+    )
     max_tokens: int = _setting(16, "length of a pseudo description (the paper: 16 or 32)", ge(1))
 
 

@@ -37,7 +37,9 @@ class Keywords:
         return [(self.terms[t], float(w)) for t, w in pairs if t >= 0]
 
 
-def top_keywords(weights: csr_array, terms: Sequence[str], n: int = 20) -> Keywords:
+def top_keywords(
+    weights: csr_array, terms: Sequence[str], n: int = 20, *, numbers: bool = True
+) -> Keywords:
     """Pick the n largest positive weights of every label; equal weights go by term order.
 
     Parameters
@@ -48,6 +50,8 @@ def top_keywords(weights: csr_array, terms: Sequence[str], n: int = 20) -> Keywo
         The terms of the columns.
     n : int
         How many keywords a label gets at most.
+    numbers : bool
+        Whether a term without any letter may be a keyword.
 
     Examples
     --------
@@ -57,11 +61,12 @@ def top_keywords(weights: csr_array, terms: Sequence[str], n: int = 20) -> Keywo
     """
     indices = np.full((weights.shape[0], n), -1, np.int32)
     values = np.zeros((weights.shape[0], n), np.float32)
+    allowed = np.array([numbers or any(map(str.isalpha, term)) for term in terms], dtype=bool)
     for label in range(weights.shape[0]):
         row = slice(weights.indptr[label], weights.indptr[label + 1])
         columns, w = weights.indices[row], weights.data[row]
-        best = np.lexsort((columns, -w))[:n]
-        best = best[w[best] > 0]
+        candidates = np.flatnonzero((w > 0) & allowed[columns])
+        best = candidates[np.lexsort((columns[candidates], -w[candidates]))[:n]]
         indices[label, : len(best)] = columns[best]
         values[label, : len(best)] = w[best]
     return Keywords(indices, values, terms)

@@ -72,10 +72,13 @@ def _make_linear(run: Run, config: Config, folder: Path) -> None:
 
 
 def _make_descriptions(run: Run, config: Config, folder: Path) -> None:
+    section = config.descriptions
     terms, weights = run.features().terms_, run.linear().weights_
-    keywords = top_keywords(weights, terms, config.descriptions.keywords)
-    words = [[term for term, _ in keywords.of(i)] for i in range(len(run.labels))]
-    texts = describe(run.labels, words, max_tokens=config.descriptions.max_tokens)
+    keywords = top_keywords(weights, terms, section.keywords)
+    # A number such as 1408 tells the SVM much and a reader, or an encoder, nothing.
+    readable = top_keywords(weights, terms, section.keywords, numbers=section.numbers)
+    words = [[term for term, _ in readable.of(i)] for i in range(len(run.labels))]
+    texts = describe(run.labels, words, max_tokens=section.max_tokens)
     write_descriptions(folder, run.labels, keywords, texts)
 
 

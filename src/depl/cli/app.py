@@ -16,7 +16,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-labels_app = typer.Typer(no_args_is_help=True, help="Look at the labels of a run.")
+labels_app = typer.Typer(no_args_is_help=True)
 app.add_typer(labels_app, name="labels")
 
 CorpusFolder = Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder with the corpus.")]
@@ -110,9 +110,15 @@ def predict(
     run(run_folder, file, k=k, as_json=json_)
 
 
+@labels_app.callback()
+def labels(context: typer.Context, run_folder: RunFolder) -> None:
+    """Look at the labels of a run: `depl labels RUN show LABEL`."""
+    context.obj = run_folder
+
+
 @labels_app.command("list")
 def labels_list(
-    run_folder: RunFolder,
+    context: typer.Context,
     search: Annotated[str, typer.Option("--search", help="Only names that contain this.")] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 20,
     json_: Json = False,
@@ -120,19 +126,19 @@ def labels_list(
     """List labels with their training counts and first keywords, rarest first."""
     from depl.cli.labels import list_labels
 
-    list_labels(run_folder, search=search, limit=limit, as_json=json_)
+    list_labels(context.obj, search=search, limit=limit, as_json=json_)
 
 
 @labels_app.command("show")
 def labels_show(
-    run_folder: RunFolder,
+    context: typer.Context,
     label: Annotated[str, typer.Argument(metavar="LABEL", help="Its id or its name.")],
     json_: Json = False,
 ) -> None:
     """Show a label's pseudo description, and its keywords with their weights."""
     from depl.cli.labels import show_label
 
-    show_label(run_folder, label, as_json=json_)
+    show_label(context.obj, label, as_json=json_)
 
 
 @app.command()

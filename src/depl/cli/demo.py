@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from depl import api, evaluation
 from depl.classifier import Classifier
 from depl.cli.console import err, out, progress
@@ -29,7 +31,7 @@ def demo(folder: Path) -> None:
         fit_corpus(data.train, folder, Config(), overwrite=True)
         model = Classifier.load(folder)
         test = data.test
-        ranking = model.predict(test.texts, k=10)
+        scored = api.evaluate(model, test)
     popular = evaluation.evaluate(
         evaluation.popularity(model.train_counts, len(test), 10),
         test,
@@ -37,12 +39,29 @@ def demo(folder: Path) -> None:
         n_train=model.n_train,
         name="most popular labels",
     )
-    scored = api.evaluate(model, test)
     out.print()
     print_table([popular, scored], title=f"{len(test)} pages that were not in training")
-    _show(model, test, ranking.rows(model.labels))
+    _show(model, test)
     path = folder / "report" / "test.html"
     details = {"corpus": "docstrings of numpy, scipy and scikit-learn", "split": "test"}
     write_report(path, [popular, scored], title="depl demo", details=details)
     err.print(f"\nReport with figures: {path}")
     err.print(f"Look at a label:     depl labels {folder} show numpy.linalg.svd")
+
+
+def _show(model: Classifier, corpus: Corpus) -> None:
+    """The first pages with at least two hidden labels: suggestions, and the words behind them."""
+    shown = np.flatnonzero(np.diff(corpus.Y.indptr) >= 2)[:_SHOWN]
+    picked = corpus.subset(shown)
+    ranking = model.predict(picked.texts, _K)
+    for i, text in enumerate(picked.texts):
+        true = set(picked.Y.indices[picked.Y.indptr[i] : picked.Y.indptr[i + 1]].tolist())
+        out.print(f"\n[bold]{picked.ids[i]}[/]  [dim]{' '.join(text.split())[:70]}…[/]")
+        for position in ranking.indices[i].tolist():
+            words = " ".join(t for t, _ in model.matched_keywords(text, position)[:6])
+            mark = "[green]✓[/]" if position in true else " "
+            out.print(f"  {mark} {model.labels[position].id:<46} [cyan]{words}[/]")
+        missed = true - set(ranking.indices[i].tolist())
+        if missed:
+            names = ", ".join(sorted(model.labels[j].id for j in missed))
+            out.print(f"    [dim]not suggested: {names}[/]")

@@ -9,11 +9,18 @@ from typing import Literal
 from rich.table import Table
 
 from depl import api, readers
-from depl.cli.console import err, out, print_json, progress
 from depl.classifier import Classifier
+from depl.cli.console import err, out, print_json, progress
 from depl.errors import ConfigError
 from depl.evaluation import Report, comparison
 from depl.report import write_report
+
+_HEADLINES = {f"{m}@{k}" for m in ("P", "PSP") for k in (1, 3, 5)} | {
+    "nDCG@5",
+    "R@5",
+    "R@10",
+    "macro-F1@5",
+}
 
 
 def evaluate(
@@ -48,8 +55,12 @@ def evaluate(
 
 
 def print_table(reports: Sequence[Report], *, title: str) -> None:
-    """Several reports side by side, the best value of every row in bold."""
+    """Several reports side by side, the best value of every row in bold.
+
+    The terminal gets the figures that papers compare; JSON and the HTML report have all of them.
+    """
     header, rows = comparison(reports)
+    rows = [row for row in rows if row.group != "all" or row.metric in _HEADLINES]
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for i, name in enumerate(header):
         table.add_column(name, justify="left" if i < 2 else "right")

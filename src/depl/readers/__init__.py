@@ -3,11 +3,11 @@
 Examples
 --------
 >>> import json, pathlib, tempfile
->>> folder = pathlib.Path(tempfile.mkdtemp())
 >>> row = {"id": "d1", "text": "Rules on sparkling wine", "labels": ["2560"]}
->>> _ = (folder / "train.jsonl").write_text(json.dumps(row))
->>> _ = (folder / "labels.jsonl").write_text('{"id": "2560", "name": "wine"}')
->>> data = read(folder)
+>>> with tempfile.TemporaryDirectory() as folder:
+...     _ = pathlib.Path(folder, "train.jsonl").write_text(json.dumps(row))
+...     _ = pathlib.Path(folder, "labels.jsonl").write_text('{"id": "2560", "name": "wine"}')
+...     data = read(folder)
 >>> data.train.texts, data.labels.names
 (['Rules on sparkling wine'], ['wine'])
 """
