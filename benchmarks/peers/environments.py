@@ -13,7 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent.parent / ".venvs"
+PROJECT = Path(__file__).resolve().parents[2]
+FOLDER = PROJECT / "benchmarks" / ".venvs"
 
 OWN = "depl"
 
@@ -25,6 +26,7 @@ PINNED: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--no-deps", "libpecos==1.2.8"),
     ),
     "omikuji": (("numpy==1.26.4", "scipy==1.13.1", "omikuji==0.5.2"),),
+    "spacy": (("spacy==3.8.18", "spacy-lookups-data==1.0.5"), ("--editable", str(PROJECT))),
 }
 
 

@@ -37,12 +37,12 @@ def run(description: str, version: str, tol: float, make: Callable[..., Solver])
     X = load_matrix(args.work, "X_train").astype(np.float64)
     Y = load_matrix(args.work, "Y_train").tocsc()
     columns = json.loads(args.labels.read_text(encoding="utf-8"))
-    targets = [_targets(Y, j) for j in columns]
+    signs = [targets(Y, j) for j in columns]
     solve = make(X, args)
     with measured() as train, ThreadPoolExecutor(args.threads) as threads:
-        weights = list(threads.map(solve, targets))
+        weights = list(threads.map(solve, signs))
     objectives = [
-        _objective(X, y, w, args.C, args.loss) for y, w in zip(targets, weights, strict=True)
+        objective(X, y, w, args.C, args.loss) for y, w in zip(signs, weights, strict=True)
     ]
     write_report(
         args.out,
@@ -51,7 +51,7 @@ def run(description: str, version: str, tol: float, make: Callable[..., Solver])
         settings=settings(args),
         stages={"train": train},
         labels=columns,
-        positives=[int((y > 0).sum()) for y in targets],
+        positives=[int((y > 0).sum()) for y in signs],
         objectives=objectives,
     )
 
@@ -65,7 +65,8 @@ def _parse(description: str, tol: float) -> Namespace:
     return parser.parse_args()
 
 
-def _targets(Y: sp.csc_matrix, column: int) -> np.ndarray:
+def targets(Y: sp.csc_matrix, column: int) -> np.ndarray:
+    """+1 for the documents that carry a label, -1 for the others."""
     rows = Y.indices[Y.indptr[column] : Y.indptr[column + 1]]
     if not 0 < len(rows) < Y.shape[0]:
         raise SystemExit(
@@ -77,6 +78,7 @@ def _targets(Y: sp.csc_matrix, column: int) -> np.ndarray:
     return y
 
 
-def _objective(X: sp.csr_matrix, y: np.ndarray, w: np.ndarray, C: float, loss: str) -> float:
+def objective(X: sp.csr_matrix, y: np.ndarray, w: np.ndarray, C: float, loss: str) -> float:
+    """The primal objective of weights whose last entry is the intercept."""
     slack = np.maximum(0.0, 1.0 - y * (X @ w[:-1] + w[-1]))
     return float(0.5 * (w @ w) + C * np.sum(slack if loss == "hinge" else slack**2))

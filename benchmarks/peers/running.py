@@ -26,6 +26,8 @@ class Peer:
 
 
 PEERS = {
+    "depl": Peer("depl", "run_depl.py", {}),
+    "depl_sample": Peer("depl", "run_depl.py", {}),
     "pecos_ova": Peer("pecos", "run_pecos.py", {"tree": "none"}),
     "pecos_xrlinear": Peer("pecos", "run_pecos.py", {"tree": "pifa"}),
     "omikuji_parabel": Peer("omikuji", "run_omikuji.py", {"preset": "parabel"}),

@@ -11,6 +11,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import count
 from typing import Literal
 
@@ -20,7 +21,7 @@ from scipy.sparse import csr_array, vstack
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from depl._progress import track
-from depl.errors import CorpusError, MissingExtraError, NotFittedError
+from depl.errors import ConfigError, CorpusError, MissingExtraError, NotFittedError
 
 Analyzer = Literal["simplemma", "spacy", "words"]
 
@@ -35,8 +36,8 @@ class TfidfFeatures:
     Parameters
     ----------
     analyzer : {"simplemma", "spacy", "words"}
-        How a word becomes a term: simplemma's lemma (default), the lemma that spaCy's tagger and
-        rules give it in its sentence (the extra ``spacy``), or the lower-cased word itself.
+        How a word becomes a term: simplemma's lemma (default), the lemma that spaCy's pipeline
+        gives it in its sentence (the extra ``spacy``), or the lower-cased word itself.
     language : str
         Language code for the lemmas.
     min_df : int
@@ -191,19 +192,28 @@ class SpacyCounter:
         )
 
 
+@lru_cache(maxsize=1)
 def load_spacy(language: str):  # type: ignore[no-untyped-def]  # noqa: ANN201 - spaCy is an extra
-    """The small spaCy pipeline of the language, with only what lemmas need."""
+    """The language's small trained pipeline if it is installed, else spaCy's table of lemmas."""
     try:
         import spacy
     except ImportError:
         raise MissingExtraError("spacy", "spacy", "The spaCy analyzer") from None
-    name = f"{language}_core_web_sm" if language in ("en", "zh") else f"{language}_core_news_sm"
-    try:
+    kind = "web" if language in ("en", "zh") else "news"
+    name = f"{language}_core_{kind}_sm"
+    if spacy.util.is_package(name):
         return spacy.load(name, exclude=["parser", "ner"])
-    except OSError:
-        raise MissingExtraError(
-            name, "spacy", f"The spaCy analyzer for language {language!r}"
-        ) from None
+    try:
+        nlp = spacy.blank(language)
+        nlp.add_pipe("lemmatizer", config={"mode": "lookup"})
+        nlp.initialize()
+    except (ImportError, ValueError) as error:
+        raise ConfigError(
+            f"spaCy has neither the pipeline {name} nor a table of lemmas for the language "
+            f"{language!r} ({error}). Install one of them, or set features.analyzer to "
+            f"'simplemma' or 'words'."
+        ) from error
+    return nlp
 
 
 def _count(documents: Iterator[list[str]]) -> tuple[list[str], csr_array]:

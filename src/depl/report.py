@@ -7,29 +7,28 @@ follow the reader's light or dark mode. The same reports give the same bytes.
 
 from __future__ import annotations
 
-import io
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 from depl._io import write_text
 from depl.errors import DeplError
-from depl.evaluation import BANDS, BIN_SIZE, Report, Row, comparison
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    Draw: TypeAlias = Callable[[Figure, Sequence[Report]], None]
-
-INK, LINE, GROUND = "#5b6470", "#d3d9e0", "#eceff3"
-COLOURS = ("#1d6fb8", "#d1495b", "#24936a", "#8457c9", "#b9770e", "#0d8a9e", "#a84a8f", "#66707c")
-# Curves differ in their dashes too: colour alone is not enough for every eye and every printer.
-DASHES = ((), (5, 1.5), (1.5, 1.2), (6, 1.5, 1.5, 1.5))
+from depl.evaluation import BIN_SIZE, Report, Row, comparison
+from depl.figures import (
+    SIZES,
+    VARIABLES,
+    colour,
+    draw_bands,
+    draw_bins,
+    in_split,
+    legend_dashes,
+    macro_f1,
+    names,
+    shown_bands,
+    svg,
+)
 
 
 def write_report(
@@ -63,9 +62,9 @@ def write_report(
 def save_figures(folder: Path, reports: Sequence[Report]) -> list[Path]:
     """Write ``figure1.svg`` and ``bands.svg``, each with a legend, and give their paths."""
     _require_some(reports)
-    drawings: dict[str, Draw] = {"figure1.svg": _draw_bins, "bands.svg": _draw_bands}
+    drawings: dict[str, Callable[..., None]] = {"figure1.svg": draw_bins, "bands.svg": draw_bands}
     for name, draw in drawings.items():
-        write_text(folder / name, _svg(draw, reports, "wide", legend=True))
+        write_text(folder / name, svg(draw, reports, "wide", legend=True))
     return [folder / name for name in drawings]
 
 
@@ -97,13 +96,13 @@ def _rare_to_common(reports: Sequence[Report]) -> str:
     summary = "; ".join(
         f"{name}: {_mean(b.macro_f1 for b in r.bins[:quarter]):.1f} for the rarest quarter of the "
         f"labels, {_mean(b.macro_f1 for b in r.bins[-quarter:]):.1f} for the most common quarter"
-        for name, r in zip(_names(reports), reports, strict=True)
+        for name, r in zip(names(reports), reports, strict=True)
     )
     figure = _figure(
-        _draw_bins,
+        draw_bins,
         reports,
-        alt=f"Line chart of {_macro_f1(reports)} over labels from rare to common. {summary}.",
-        caption=f"{_macro_f1(reports)} over all labels, ordered from rare to common by their "
+        alt=f"Line chart of {macro_f1(reports)} over labels from rare to common. {summary}.",
+        caption=f"{macro_f1(reports)} over all labels, ordered from rare to common by their "
         f"number of training documents; each point is the mean of {BIN_SIZE} labels. The grey "
         "ground is the share of them that occur in this split: no curve can rise above it.",
     )
@@ -112,7 +111,7 @@ def _rare_to_common(reports: Sequence[Report]) -> str:
 
 def _numbers_behind(reports: Sequence[Report]) -> str:
     """Figure 1 as a table, folded away."""
-    header = ("labels", "mean training count", "labels in split", *_names(reports))
+    header = ("labels", "mean training count", "labels in split", *names(reports))
     columns = "".join(f'<th scope="col">{_text(name)}</th>' for name in header)
     rows = "".join(
         f'<tr><th scope="row">{b.first:,}–{b.last:,}</th><td>{b.mean_count:,.1f}</td>'
@@ -136,15 +135,15 @@ def _bands(reports: Sequence[Report]) -> str:
     summary = "; ".join(
         f"{band} training documents: "
         + ", ".join(
-            f"{n} {_in_split(r, band):.1f}" for n, r in zip(header[2:], reports, strict=True)
+            f"{n} {in_split(r, band):.1f}" for n, r in zip(header[2:], reports, strict=True)
         )
-        for band in _shown_bands(reports)
+        for band in shown_bands(reports)
     )
     figure = _figure(
-        _draw_bands,
+        draw_bands,
         reports,
-        alt=f"Bar chart of {_macro_f1(reports)} by band. {summary}.",
-        caption=f"{_macro_f1(reports)} over the labels of a band that occur in this split; below "
+        alt=f"Bar chart of {macro_f1(reports)} by band. {summary}.",
+        caption=f"{macro_f1(reports)} over the labels of a band that occur in this split; below "
         "each band, how many of its labels do.",
     )
     groups = [
@@ -206,18 +205,18 @@ def _table(caption: str, header: Sequence[str], groups: Sequence[tuple[str, list
     return f"{_SCROLL}\n<table>\n{''.join(parts)}</table>\n</div>"
 
 
-def _figure(draw: Draw, reports: Sequence[Report], *, alt: str, caption: str) -> str:
+def _figure(draw: Callable[..., None], reports: Sequence[Report], *, alt: str, caption: str) -> str:
     """A drawing in the page's colours, wide and narrow, with its legend as text that wraps."""
-    kind = draw.__name__.removeprefix("_draw_")
+    kind = draw.__name__.removeprefix("draw_")
     keys = "".join(
         '<li><svg viewBox="0 0 28 8" aria-hidden="true"><path d="M0 4H28" style="'
-        f"stroke: {_VARIABLES[_colour(i)]}; stroke-dasharray: {_legend_dashes(i)}"
+        f"stroke: {VARIABLES[colour(i)]}; stroke-dasharray: {legend_dashes(i)}"
         f'"/></svg>{_text(name)}</li>\n'
-        for i, name in enumerate(_names(reports))
+        for i, name in enumerate(names(reports))
     )
     drawings = "".join(
         f'<div class="{size}">\n{_inline_svg(draw, reports, size, f"{kind}-{size}", alt)}</div>\n'
-        for size in _SIZES
+        for size in SIZES
     )
     return (
         f'<figure>\n<ul class="legend {kind}">\n{keys}</ul>\n{drawings}'
@@ -225,19 +224,17 @@ def _figure(draw: Draw, reports: Sequence[Report], *, alt: str, caption: str) ->
     )
 
 
-def _inline_svg(draw: Draw, reports: Sequence[Report], size: str, prefix: str, alt: str) -> str:
+def _inline_svg(
+    draw: Callable[..., None], reports: Sequence[Report], size: str, prefix: str, alt: str
+) -> str:
     """SVG that can stand in a page: ids of its own, no style rules, CSS variables for colours."""
-    svg = _svg(draw, reports, size, legend=False)
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
-    svg = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
-    svg = re.sub("#[0-9a-f]{6}", lambda found: _VARIABLES.get(found[0], found[0]), svg)
+    drawn = svg(draw, reports, size, legend=False)
+    text = drawn[drawn.index("<svg") :]
+    text = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
+    text = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", text, count=1, flags=re.DOTALL)
+    text = re.sub("#[0-9a-f]{6}", lambda found: VARIABLES.get(found[0], found[0]), text)
     attributes = f' role="img" aria-label="{_text(alt)}"'
-    return re.sub(r' width="[^"]*" height="[^"]*"', lambda _: attributes, svg, count=1)
-
-
-def _names(reports: Sequence[Report]) -> list[str]:
-    return comparison(reports)[0][2:]
+    return re.sub(r' width="[^"]*" height="[^"]*"', lambda _: attributes, text, count=1)
 
 
 def _mean(values: Iterable[float]) -> float:
@@ -245,172 +242,10 @@ def _mean(values: Iterable[float]) -> float:
     return sum(listed) / max(1, len(listed))
 
 
-def _macro_f1(reports: Sequence[Report]) -> str:
-    return f"Macro-F1@{reports[0].k}"
-
-
 def _text(text: str) -> str:
     return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))
 
 
-def _shown_bands(reports: Sequence[Report]) -> list[str]:
-    """Names of the bands that have labels in the split of some report."""
-    names = [band.name for band in BANDS]
-    return [name for name in names if any(r.bands[name]["labels_in_test"] for r in reports)]
-
-
-def _in_split(report: Report, band: str) -> float:
-    return report.bands[band][f"macroF1@{report.k}_in_test"]
-
-
-# ---- drawings
-
-
-def _svg(draw: Draw, reports: Sequence[Report], size: str, *, legend: bool) -> str:
-    """The drawing as SVG, a function of the reports alone."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    buffer = io.StringIO()
-    with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        # A name in a script that matplotlib's font lacks is still text, set by the reader's fonts.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = Figure(figsize=_SIZES[size], layout="constrained")
-        draw(figure, reports)
-        if legend:
-            _add_legend(figure, _names(reports))
-        no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(buffer, format="svg", transparent=True, metadata=no_metadata)
-    return buffer.getvalue()
-
-
-def _draw_bins(figure: Figure, reports: Sequence[Report]) -> None:
-    """The paper's Figure 1: macro-F1@k over labels from rare to common."""
-    axes = figure.subplots()
-    bins = reports[0].bins
-    shares = [100 * b.labels_in_test / (b.last - b.first + 1) for b in bins]
-    axes.stairs(shares, [0, *(b.last for b in bins)], fill=True, color=GROUND, zorder=0)
-    for i, report in enumerate(reports):
-        middles = [(b.first + b.last) / 2 for b in report.bins]
-        curve = [b.macro_f1 for b in report.bins]
-        thickness = 1.7 if len(curve) < 100 else 1.1
-        (line,) = axes.plot(middles, curve, color=_colour(i), linewidth=thickness, zorder=3)
-        if DASHES[_dash(i)]:
-            line.set_dashes(DASHES[_dash(i)])
-    highest = max((b.macro_f1 for report in reports for b in report.bins), default=0)
-    axes.set_ylim(0, min(100, max(1.1 * highest, 10)))
-    axes.set_xlim(0, bins[-1].last if bins else 1)
-    axes.set_xlabel("rank of the label, rare to common")
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.locator_params(axis="x", nbins=int(1.3 * figure.get_figwidth()), integer=True)
-    _percent_axis(axes, f"{_macro_f1(reports)}, %", pad=20)  # level with the upper axis' name
-    # A tick needs some 24 points to its neighbour.
-    ticks = _count_ticks(reports[0], room=reports[0].labels / (3 * figure.get_figwidth()))
-    for rank in ticks:
-        axes.axvline(rank, color=LINE, linewidth=0.8, zorder=1)
-    top = axes.secondary_xaxis("top")
-    top.set_xticks(list(ticks), list(ticks.values()))
-    top.set_xlabel("training documents of a label", loc="right", labelpad=5)
-    top.spines["top"].set_visible(False)
-    top.tick_params(length=0)
-
-
-def _count_ticks(report: Report, room: float) -> dict[int, str]:
-    """Ranks at which labels reach so many training documents: the bands' exactly, others nearly."""
-    reached, rank = {}, 0
-    for band, following in pairwise(BANDS):
-        rank += int(report.bands[band.name]["labels"])
-        reached[following.first] = rank
-    for count in (2, 5, 20, 50, 200, 500, 1_000, 2_000, 5_000, 10_000):
-        at = [b.first for b in report.bins if b.mean_count >= count]
-        reached[count] = at[0] if at else report.labels
-    ticks: dict[int, str] = {}
-    for count, rank in reached.items():
-        if rank < report.labels and all(abs(rank - other) > room for other in ticks):
-            ticks[rank] = f"{count:,}"
-    return ticks
-
-
-def _draw_bands(figure: Figure, reports: Sequence[Report]) -> None:
-    """Macro-F1@k of the labels in the split, one group of bars a band, one bar a run."""
-    axes = figure.subplots()
-    bands = _shown_bands(reports)
-    width = 0.82 / len(reports)
-    numbers_fit = len(reports) * len(bands) <= 2.5 * figure.get_figwidth()
-    for i, report in enumerate(reports):
-        places = [j + (i - (len(reports) - 1) / 2) * width for j in range(len(bands))]
-        heights = [_in_split(report, band) for band in bands]
-        bars = axes.bar(places, heights, width * 0.9, color=_colour(i), zorder=2)
-        if numbers_fit:
-            axes.bar_label(bars, fmt="{:.1f}", padding=2, fontsize=9.5, color=INK)
-    counts = [reports[0].bands[band] for band in bands]
-    names = [
-        f"{band}\n{count['labels_in_test']:,} of\n{count['labels']:,}"
-        for band, count in zip(bands, counts, strict=True)
-    ]
-    axes.set_xticks(range(len(bands)), names)
-    axes.tick_params(axis="x", length=0, pad=6)
-    axes.set_xlabel("training documents of a label", labelpad=8)
-    axes.set_ylim(bottom=0)
-    _percent_axis(axes, f"{_macro_f1(reports)} of the labels in the split, %", pad=10)
-
-
-def _percent_axis(axes: Axes, head: str, pad: float) -> None:
-    """Faint lines across, no axis line, and what is shown in words on top."""
-    axes.grid(axis="y", color=LINE, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines["left"].set_visible(False)
-    axes.set_title(head, loc="left", fontsize=10.5, y=1, pad=pad)
-
-
-def _add_legend(figure: Figure, names: Sequence[str]) -> None:
-    from matplotlib.lines import Line2D
-
-    figure.set_figheight(figure.get_figheight() + 0.22 * len(names))
-    lines = [Line2D([], [], color=_colour(i), linewidth=2.5) for i in range(len(names))]
-    # matplotlib leaves out names that begin with an underscore, so they are set afterwards.
-    legend = figure.legend(lines, [""] * len(names), loc="outside upper left", frameon=False)
-    for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set_text("".join(c if c.isprintable() else " " for c in name))
-
-
-def _colour(i: int) -> str:
-    return COLOURS[i % len(COLOURS)]
-
-
-def _dash(i: int) -> int:
-    """Which dashes the i-th curve has; a ninth curve shares the first's colour, not its dashes."""
-    return (i + i // len(COLOURS)) % len(DASHES)
-
-
-def _legend_dashes(i: int) -> str:
-    """The same dashes for the thicker line of a legend."""
-    return " ".join(f"{2.5 * part:g}" for part in DASHES[_dash(i)]) or "none"
-
-
-_SIZES = {"wide": (7.2, 3.9), "narrow": (4.2, 3.7)}  # inches: for a screen and for a phone
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # real text: it takes the page's font and can be selected
-    "svg.hashsalt": "depl",
-    "text.parse_math": False,  # a run may be called "a$b$"
-    "font.size": 10.5,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "axes.linewidth": 0.8,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.major.size": 3,
-    "ytick.major.size": 0,
-}
-_VARIABLES = {
-    INK: "var(--ink2)",
-    LINE: "var(--line)",
-    GROUND: "var(--ground)",
-    **{colour: f"var(--s{i})" for i, colour in enumerate(COLOURS)},
-}
 _SCROLL = '<div class="scroll" role="region" aria-label="Table" tabindex="0">'
 _CSS = """
 :root { color-scheme: light dark; --page: #f6f7f9; --card: #fff; --ink: #1b2128; --ink2: #5b6470;

@@ -1,0 +1,48 @@
+# Every target sets up what it needs in .venv; nothing is installed outside this folder.
+PYTHON ?= python3
+CORPUS ?= data/eurlex57k
+PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
+export PIP_NO_INPUT := 1
+
+.PHONY: demo test check fix bench clean help
+
+help:
+	@echo "make demo    train, evaluate and explain on the embedded corpus (offline)"
+	@echo "make test    run the tests"
+	@echo "make check   ruff, mypy, import-linter"
+	@echo "make fix     format, and mend what ruff can mend"
+	@echo "make bench   compare with the peers: make bench CORPUS=path/to/corpus"
+
+.venv/base: pyproject.toml constraints.txt
+	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	@echo "Installing depl into .venv ..."
+	@$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+.venv/dev: .venv/base
+	@echo "Installing the tools for tests and checks into .venv ..."
+	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: .venv/base
+	@.venv/bin/depl demo
+
+test: .venv/dev
+	.venv/bin/python -m pytest -n 2
+
+check: .venv/dev
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+fix: .venv/dev
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+bench: .venv/dev
+	.venv/bin/python benchmarks/features.py $(CORPUS)
+	.venv/bin/python benchmarks/linear.py $(CORPUS)
+
+clean:
+	rm -rf .venv runs dist build benchmarks/.venvs benchmarks/.work

@@ -1,0 +1,73 @@
+"""depl's one-vs-all SVM under the same clock as its peers, on all labels or on a sample of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from label_sample import objective, targets
+from runner_io import (
+    command_line,
+    load_matrix,
+    measured,
+    seen_labels,
+    settings,
+    write_predictions,
+    write_report,
+)
+from scipy.sparse import csr_array
+
+import depl
+from depl.linear import OneVsAllSVM
+
+
+def main() -> None:
+    """Train and rank, or solve a sample and report its objectives."""
+    parser = command_line("Train depl's one-vs-all SVM.")
+    parser.add_argument("--C", type=float, default=1.0)
+    parser.add_argument("--loss", choices=("squared_hinge", "hinge"), default="squared_hinge")
+    parser.add_argument("--labels", type=Path, help="JSON list of columns of Y; all when not given")
+    args = parser.parse_args()
+    X, Y = load_matrix(args.work, "X_train"), load_matrix(args.work, "Y_train")
+    # An objective belongs to the weights as solved, so a sample keeps the small ones.
+    svm = OneVsAllSVM(
+        C=args.C, loss=args.loss, n_threads=args.threads, **({"cull": 0.0} if args.labels else {})
+    )
+    OneVsAllSVM(loss=args.loss).fit(csr_array(X[:100]), csr_array(Y[:100]))  # compile
+    about = {"peer": args.peer, "version": depl.__version__, "settings": settings(args)}
+    if args.labels:
+        columns = json.loads(args.labels.read_text(encoding="utf-8"))
+        with measured() as train:
+            svm.fit(csr_array(X), csr_array(Y[:, columns]))
+        dense = np.column_stack([svm.weights_.toarray(), svm.bias_]).astype(np.float64)
+        signs = [targets(Y.tocsc(), j) for j in columns]
+        objectives = [
+            objective(X, y, w, args.C, args.loss) for y, w in zip(signs, dense, strict=True)
+        ]
+        positives = [int((y > 0).sum()) for y in signs]
+        write_report(
+            args.out,
+            **about,
+            stages={"train": train},
+            labels=columns,
+            positives=positives,
+            objectives=objectives,
+        )
+        return
+    Y, columns = seen_labels(Y)
+    with measured() as train:
+        svm.fit(csr_array(X), csr_array(Y))
+    X_dev = csr_array(load_matrix(args.work, "X_dev"))
+    svm.rank(X_dev[:10], args.k)  # compile
+    with measured() as predict:
+        ranking = svm.rank(X_dev, args.k)
+    kept = [row >= 0 for row in ranking.indices]
+    rows = zip(ranking.indices, ranking.scores, kept, strict=True)
+    write_predictions(args.out, ((columns[i[k]], s[k]) for i, s, k in rows), len(ranking), args.k)
+    model_mb = sum(a.nbytes for a in (svm.weights_.data, svm.weights_.indices)) / 2**20
+    write_report(args.out, **about, stages={"train": train, "predict": predict}, model_mb=model_mb)
+
+
+if __name__ == "__main__":
+    main()
