@@ -149,6 +149,7 @@ def fit(
 
     with run.locked():
         _refuse_other_corpus(run, contents, overwrite)
+        run.write_manifest(run.manifest())
         _io.write_json(run.path / "config.json", config.to_dict())
         first = Stage("corpus", lambda _: {"contents": contents}, keep_corpus)
         before, forced = "", False
@@ -217,8 +218,9 @@ def _difference(entry: dict[str, Any] | None, settings: dict[str, Any], forced: 
 def _refuse_strangers(run: Run) -> None:
     """Never write into a folder that holds something else."""
     if run.path.is_dir() and not run.has_manifest:
-        others = [p.name for p in run.path.iterdir() if p.name != ".lock"]
-        if others and not set(others) <= {"config.json"}:
+        # A fit that was killed in its first instant leaves hidden files and nothing else.
+        others = [p.name for p in run.path.iterdir() if not p.name.startswith(".")]
+        if others:
             raise RunError(
                 f"{run.path} holds other files ({', '.join(sorted(others)[:5])}) and no run. "
                 f"Choose an empty or new folder with --out."
