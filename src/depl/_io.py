@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_array
 
@@ -96,17 +97,26 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON is what it is
 
 def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays as safetensors."""
-    save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, path)
+    try:
+        save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, path)
+    except SafetensorError as error:  # its own type even for a full disk
+        raise OSError(str(error)) from error
 
 
-def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
+def read_tensors(path: Path, *names: str) -> dict[str, NDArray[Any]]:
     """Read arrays from safetensors; loading runs no code."""
     if not path.exists():
         raise RunError(f"{path} is missing. Fit the run again to make it.")
     try:
-        return dict(load_file(path))
+        tensors = dict(load_file(path))
     except Exception as error:  # safetensors raises its own type from Rust
         raise RunError(f"{path} is damaged ({error}). Delete its folder and fit again.") from error
+    missing = [name for name in names if name not in tensors]
+    if missing:
+        raise RunError(
+            f"{path} lacks the tensors {', '.join(missing)}. Delete its folder and fit again."
+        )
+    return tensors
 
 
 def write_sparse(path: Path, matrix: csr_array) -> None:
@@ -122,7 +132,7 @@ def write_sparse(path: Path, matrix: csr_array) -> None:
 
 def read_sparse(path: Path) -> csr_array:
     """Read what ``write_sparse`` wrote."""
-    t = read_tensors(path)
+    t = read_tensors(path, "data", "indices", "indptr", "shape")
     return csr_array((t["data"], t["indices"], t["indptr"]), shape=tuple(t["shape"].tolist()))
 
 
@@ -135,7 +145,10 @@ def read_table(path: Path) -> dict[str, list[Any]]:
     """Read parquet columns as lists."""
     if not path.exists():
         raise RunError(f"{path} is missing. Fit the run again to make it.")
-    table = pq.read_table(path)
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise RunError(f"{path} is damaged ({error}). Delete its folder and fit again.") from error
     return {name: table[name].to_pylist() for name in table.column_names}
 
 
@@ -181,7 +194,7 @@ def write_ranking(path: Path, ranking: Ranking) -> None:
 
 def read_ranking(path: Path) -> Ranking:
     """Read what ``write_ranking`` wrote."""
-    t = read_tensors(path)
+    t = read_tensors(path, "indices", "scores")
     return Ranking(t["indices"], t["scores"])
 
 
@@ -205,8 +218,9 @@ def corpus_fingerprint(corpus: Corpus) -> str:
     digest = hashlib.sha256()
     for strings in (corpus.ids, corpus.texts, corpus.labels.ids, corpus.labels.names):
         for string in strings:
-            digest.update(string.encode("utf-8", "surrogatepass"))
-            digest.update(b"\0")
+            raw = string.encode("utf-8", "surrogatepass")
+            digest.update(len(raw).to_bytes(8, "little"))
+            digest.update(raw)
     digest.update(json.dumps([x.alt_names for x in corpus.labels]).encode())
     digest.update(corpus.Y.indptr.astype(np.int64).tobytes())
     digest.update(corpus.Y.indices.astype(np.int64).tobytes())

@@ -139,6 +139,8 @@ def top_scores(  # type: ignore[no-untyped-def]
     """Best labels of the documents ``first`` to ``last``; ``w_*`` are the weights term by term."""
     n_labels = len(bias)
     k = out_labels.shape[1]
+    if k == 0:  # no place to write to: value[k - 1] would lie before the array
+        return
     scores = np.empty(n_labels, np.float32)
     for i in range(first, last):
         scores[:] = bias

@@ -47,7 +47,7 @@ def evaluate(
     corpus = corpus.aligned(model.labels)
     unknown = len(corpus.labels) - len(model.labels)
     return evaluation.evaluate(
-        model.predict(corpus.texts, k=max(10, *ks)),
+        model.predict(corpus.texts, k=max((10, *ks))),
         corpus,
         train_counts=np.concatenate([model.train_counts, np.zeros(unknown, np.int64)]),
         n_train=model.n_train,

@@ -9,12 +9,13 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
+from math import inf
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import attrs
-from attrs.validators import and_, deep_iterable, ge, gt, le
+from attrs.validators import and_, deep_iterable, ge, gt, le, lt
 
 from depl.errors import ConfigError
 
@@ -45,11 +46,11 @@ class LinearConfig:
     loss: Literal["squared_hinge", "hinge"] = _setting(
         "squared_hinge", "the paper's is the hinge; its square is faster to solve and ranks better"
     )
-    C: float = _setting(1.0, "weight of the loss against the regulariser", gt(0))
+    C: float = _setting(1.0, "weight of the loss against the regulariser", and_(gt(0), lt(inf)))
     C_grid: tuple[float, ...] = _setting(
         (),
         "if given, C is the value of these with the best score on a validation slice",
-        deep_iterable(gt(0)),
+        deep_iterable(and_(gt(0), lt(inf))),
     )
     cull: float = _setting(0.01, "drop weights smaller than this", ge(0))
     tol: float = _setting(
@@ -152,6 +153,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"There is no settings file {path}. `depl init > {path}` writes one."
         ) from None
+    except OSError as error:
+        raise ConfigError(f"Cannot read the settings file {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
 

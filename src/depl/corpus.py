@@ -237,5 +237,10 @@ def indicator(rows: Sequence[Sequence[int]], n_columns: int) -> csr_array:
     indptr = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(row) for row in unique], out=indptr[1:])
     indices = np.concatenate(unique) if unique else np.empty(0, np.int32)
+    if len(indices) and (indices.min() < 0 or indices.max() >= n_columns):
+        raise CorpusError(
+            f"Label positions must lie between 0 and {n_columns - 1}; got "
+            f"{int(indices.min())} to {int(indices.max())}. Check them against the label set."
+        )
     data = np.ones(len(indices), dtype=np.float32)
     return csr_array((data, indices, indptr), shape=(len(rows), n_columns))

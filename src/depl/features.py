@@ -89,17 +89,21 @@ class TfidfFeatures:
     def fit_transform(self, texts: Sequence[str]) -> csr_array:
         """Learn the terms and give the vectors of the same texts (documents x terms, float32)."""
         forms, counts = self._count_forms(texts)
-        terms, column_of_form = np.unique(self._terms_of(forms), return_inverse=True)
+        of_form = self._terms_of(forms)
+        # Not np.unique: its array would give every term the room of the longest.
+        terms = sorted(set(of_form))
+        position = {term: j for j, term in enumerate(terms)}
+        column_of_form = np.array([position[term] for term in of_form], dtype=np.int64)
         tf = _add_columns(counts, column_of_form, len(terms))
         df = np.bincount(tf.indices, minlength=len(terms))
-        kept = np.flatnonzero((df >= self.min_df) & (df <= self.max_df * len(texts)))
+        kept = np.flatnonzero((df >= self.min_df) & (df / max(len(texts), 1) <= self.max_df))
         if len(kept) == 0:
             raise CorpusError(
                 f"No term of the {len(texts)} training documents is in at least {self.min_df} of "
                 f"them and in at most {self.max_df:.0%}: there is nothing to learn from. Give more "
                 f"documents, or set features.min_df and features.max_df."
             )
-        self.terms_ = [str(term) for term in terms[kept]]
+        self.terms_ = [terms[j] for j in kept]
         tf = csr_array(tf[:, kept])
         n, df = len(texts), df[kept]
         self.idf_ = (np.log((1 + n) / (1 + df)) + 1).astype(np.float32)
@@ -116,6 +120,8 @@ class TfidfFeatures:
         return self._weigh(_add_columns(csr_array(counts[:, known]), columns[known], len(column)))
 
     def _weigh(self, tf: csr_array) -> csr_array:
+        if tf.shape[0] == 0:
+            return tf.astype(np.float32)
         weights = TfidfTransformer(sublinear_tf=self.sublinear_tf)
         weights.idf_ = self.idf_
         X = csr_array(weights.transform(tf.astype(np.float32)))
@@ -128,6 +134,13 @@ class TfidfFeatures:
         from simplemma import Lemmatizer
 
         lemmatize = Lemmatizer().lemmatize
+        try:
+            lemmatize("word", lang=self.language)
+        except ValueError as error:
+            raise ConfigError(
+                f"simplemma has no lemmas for the language {self.language!r}. Set "
+                f"features.language to another code, or features.analyzer to 'words'."
+            ) from error
         # Numbers and codes stay: "1408" of Regulation 1408/71 tells more than most words.
         return [
             lemmatize(form, lang=self.language).lower() if form.isalpha() else form

@@ -74,6 +74,11 @@ class Run:
         if not self.has_manifest:
             return {"format_version": FORMAT_VERSION, "stages": {}}
         manifest: dict[str, Any] = _io.read_json(self.path / "manifest.json")
+        if not isinstance(manifest, dict) or not isinstance(manifest.get("stages"), dict):
+            raise RunError(
+                f"{self.path / 'manifest.json'} is damaged: it lists no stages. Delete the folder "
+                f"and fit again."
+            )
         found = manifest.get("format_version")
         if found != FORMAT_VERSION:
             raise RunError(
@@ -140,7 +145,9 @@ class Run:
         """The fitted tf-idf."""
         terms = _io.read_table(self.require("features") / "terms.parquet")
         config = self.config()
-        features = TfidfFeatures(**config.section("features"), n_jobs=config.threads or None)
+        features = TfidfFeatures(
+            **self.manifest()["stages"]["features"]["settings"], n_jobs=config.threads or None
+        )
         features.terms_ = terms["term"]
         features.idf_ = np.asarray(terms["idf"], np.float32)
         return features

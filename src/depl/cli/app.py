@@ -174,6 +174,9 @@ def main() -> None:
         typer.secho("Error: ", fg="red", bold=True, err=True, nl=False)
         typer.echo(str(error), err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("\nInterrupted. What is finished is kept; the same command continues.", err=True)
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == 130:  # what typer makes of a KeyboardInterrupt, without a word
+            typer.echo(
+                "\nInterrupted. What is finished is kept; the same command continues.", err=True
+            )
+        raise

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console
 
 out = Console(highlight=False, soft_wrap=True)
-err = Console(highlight=False, stderr=True)
+err = Console(highlight=False, soft_wrap=True, stderr=True)
 
 
 @contextmanager

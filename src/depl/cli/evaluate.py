@@ -40,7 +40,8 @@ def evaluate(
         )
     *runs, folder = paths
     with progress():
-        corpus = readers.read(folder, format=format, on_error=on_error, splits=[split])[split]
+        data = readers.read(folder, format=format, on_error=on_error, splits=[split])
+        [corpus] = data.splits.values()  # whatever the split was called
         reports = [api.evaluate(Classifier.load(run), corpus) for run in runs]
     path = report or runs[0] / "report" / f"{split}.html"
     details = {"corpus": folder.resolve().name, "split": split, "documents": f"{len(corpus):,}"}
@@ -48,6 +49,8 @@ def evaluate(
     if as_json:
         objects = [r.to_json() for r in reports]
         names = [r.name for r in reports]
+        if len(set(names)) < len(names):
+            names = [str(run) for run in runs]
         print_json(objects[0] if len(objects) == 1 else dict(zip(names, objects, strict=True)))
     else:
         print_table(reports, title=f"{details['corpus']}, {split}: {len(corpus):,} documents")

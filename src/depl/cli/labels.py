@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 from rich.table import Table
 
 from depl.classifier import Classifier, LabelCard
@@ -33,7 +34,9 @@ def list_labels(run: Path, *, search: str, limit: int, as_json: bool) -> None:
     table.add_column("keywords", no_wrap=True)
     for card in cards:
         words = " ".join(term for term, _ in card.keywords[:6])
-        table.add_row(card.label.id, card.label.name, f"{card.training_documents:,}", words)
+        table.add_row(
+            escape(card.label.id), escape(card.label.name), f"{card.training_documents:,}", words
+        )
     out.print(table)
     if len(found) > limit:
         out.print(f"[dim]{len(found) - limit:,} more; --limit and --search show others.[/]")
@@ -46,13 +49,18 @@ def show_label(run: Path, query: str, *, as_json: bool) -> None:
     if as_json:
         print_json(_as_dict(card))
         return
-    out.print(f"[bold]{card.label.name}[/]  [dim]{card.label.id}[/]")
+    out.print(f"[bold]{escape(card.label.name)}[/]  [dim]{escape(card.label.id)}[/]")
     if card.label.alt_names:
         out.print(f"also         {', '.join(card.label.alt_names)}")
     out.print(f"documents    {card.training_documents:,} in training")
     out.print(f"description  {card.description}")
     if not card.keywords:
-        out.print("keywords     none: no training document carries this label")
+        why = (
+            "its documents have no term that speaks for it"
+            if card.training_documents
+            else ("no training document carries this label")
+        )
+        out.print(f"keywords     none: {why}")
         return
     heaviest = card.keywords[0][1]
     for i, (term, weight) in enumerate(card.keywords):

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from rich.markup import escape
+
 from depl.classifier import Classifier
 from depl.cli.console import err, out, print_json, progress
 from depl.errors import CorpusError
@@ -26,9 +28,11 @@ def predict(run: Path, file: str, *, k: int, as_json: bool) -> None:
             print_json({"id": name, "labels": labels})
         else:
             opening = " ".join(text.split())[:72]
-            out.print(f"[bold]{name}[/]  [dim]{opening}[/]", soft_wrap=False, no_wrap=True)
+            out.print(
+                f"[bold]{escape(name)}[/]  [dim]{escape(opening)}[/]", soft_wrap=False, no_wrap=True
+            )
             for label, score in row:
-                out.print(f"  {score:6.2f}  {label.name} [dim]{label.id}[/]")
+                out.print(f"  {score:6.2f}  {escape(label.name)} [dim]{escape(label.id)}[/]")
 
 
 def _named(file: str) -> str:
@@ -38,10 +42,10 @@ def _named(file: str) -> str:
 def _documents(file: str) -> Iterator[tuple[str, str]]:
     """Id and text of every document: JSON lines, or a text a line."""
     try:
-        raw = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        raw = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"Cannot read {_named(file)}: {error}.") from error
-    for number, line in enumerate(raw.splitlines(), 1):
+    for number, line in enumerate(raw.split("\n"), 1):
         if not line.strip():
             continue
         if not (file.endswith(".jsonl") or line.startswith("{")):
@@ -49,8 +53,12 @@ def _documents(file: str) -> Iterator[tuple[str, str]]:
             continue
         try:
             row = json.loads(line)
-            yield str(row.get("id", number)), str(row["text"])
+            name, text = row.get("id"), row["text"]
+            if not isinstance(text, str | None):
+                raise ValueError(f"text is {text!r:.60}")
+            yield str(number if name is None else name), text or ""
         except (ValueError, KeyError, AttributeError) as error:
             err.print(
-                f"[yellow]{_named(file)}:{number} left out:[/] not JSON with a text ({error})"
+                f"[yellow]{escape(_named(file))}:{number} left out:[/] not JSON with a "
+                f"text ({escape(str(error))})"
             )
