@@ -57,7 +57,7 @@ def real():
 @pytest.mark.parametrize("C", [0.3, 1.0, 8.0])
 def test_every_objective_is_within_a_thousandth_of_liblinear(loss, C):
     X, Y = random_problem(seed=1)
-    svm = OneVsAllSVM(loss=loss, C=C, cull=0.0, tol=1e-3).fit(X, Y)
+    svm = OneVsAllSVM(loss=loss, C=C, cull=0.0, tol=1e-3, rare_bonus=0.0).fit(X, Y)
     for label in range(0, Y.shape[1] - 1, 4):
         y = np.where(Y[:, [label]].toarray().ravel() > 0, 1.0, -1.0)
         if (y > 0).any():
@@ -71,7 +71,7 @@ def test_real_labels_head_and_tail_are_within_a_thousandth_of_liblinear(real, lo
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     picked = order[np.linspace(0, len(order) - 1, 24).astype(int)]  # most to least frequent
-    svm = OneVsAllSVM(loss=loss, cull=0.0).fit(X, Y[:, picked])
+    svm = OneVsAllSVM(loss=loss, cull=0.0, rare_bonus=0.0).fit(X, Y[:, picked])
     for j, label in enumerate(picked):
         y = np.where(Y[:, [label]].toarray().ravel() > 0, 1.0, -1.0)
         ours = objective(X, y, svm.weights_[[j]].toarray()[0], svm.bias_[j], 1.0, loss)
@@ -80,8 +80,8 @@ def test_real_labels_head_and_tail_are_within_a_thousandth_of_liblinear(real, lo
 
 def test_the_reported_gap_is_below_the_tolerance_and_bounds_the_distance_to_the_optimum(real):
     X, Y = real
-    rough = OneVsAllSVM(tol=0.05, cull=0.0).fit(X, Y)
-    fine = OneVsAllSVM(tol=1e-4, cull=0.0).fit(X, Y)
+    rough = OneVsAllSVM(tol=0.05, cull=0.0, rare_bonus=0.0).fit(X, Y)
+    fine = OneVsAllSVM(tol=1e-4, cull=0.0, rare_bonus=0.0).fit(X, Y)
     assert rough.gap_.max() < 0.05
     assert fine.gap_.max() < 1e-4
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
@@ -129,6 +129,17 @@ def test_culling_drops_small_weights_and_nothing_else():
     culled = OneVsAllSVM(cull=0.1).fit(X, Y).weights_
     np.testing.assert_array_equal(culled.toarray(), np.where(np.abs(whole) >= 0.1, whole, 0.0))
     assert (np.abs(culled.data) >= 0.1).all()
+
+
+def test_the_bonus_raises_rare_labels_against_common_ones_and_touches_no_weight():
+    X, Y = random_problem(seed=4)
+    counts = np.bincount(Y.indices, minlength=Y.shape[1])[:-1]
+    plain = OneVsAllSVM(rare_bonus=0.0).fit(X, Y)
+    raised = OneVsAllSVM(rare_bonus=0.1).fit(X, Y)
+    np.testing.assert_array_equal(plain.weights_.data, raised.weights_.data)
+    np.testing.assert_allclose(
+        plain.bias_[:-1] - raised.bias_[:-1], 0.1 * np.log(counts), atol=1e-6
+    )
 
 
 @settings(max_examples=25, deadline=None)

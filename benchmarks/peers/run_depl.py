@@ -30,9 +30,12 @@ def main() -> None:
     parser.add_argument("--labels", type=Path, help="JSON list of columns of Y; all when not given")
     args = parser.parse_args()
     X, Y = load_matrix(args.work, "X_train"), load_matrix(args.work, "Y_train")
-    # An objective belongs to the weights as solved, so a sample keeps the small ones.
+    # An objective belongs to the optimum, before the corrections that ranking gets.
     svm = OneVsAllSVM(
-        C=args.C, loss=args.loss, n_threads=args.threads, **({"cull": 0.0} if args.labels else {})
+        C=args.C,
+        loss=args.loss,
+        n_threads=args.threads,
+        **({"cull": 0.0, "rare_bonus": 0.0} if args.labels else {}),
     )
     OneVsAllSVM(loss=args.loss).fit(csr_array(X[:100]), csr_array(Y[:100]))  # compile
     about = {"peer": args.peer, "version": depl.__version__, "settings": settings(args)}

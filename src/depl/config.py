@@ -52,7 +52,10 @@ class LinearConfig:
         "if given, C is the value of these with the best score on a validation slice",
         deep_iterable(and_(gt(0), lt(inf))),
     )
-    cull: float = _setting(0.01, "drop weights smaller than this", ge(0))
+    cull: float = _setting(0.05, "drop weights smaller than this", ge(0))
+    rare_bonus: float = _setting(
+        0.02, "lower a label's score by this times ln(training documents); 0 is the plain SVM"
+    )
     tol: float = _setting(
         1e-3, "solve each label to within this share of its optimum", and_(gt(0), le(0.5))
     )

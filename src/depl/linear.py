@@ -9,6 +9,11 @@ liblinear's ``-s 1 -B 1`` and ``-s 3 -B 1``). Labels are solved in blocks of 64 
 descent: sweeps over the documents that still move, a sweep over all documents when those are at
 rest, and an exact check of every label's duality gap before the block is called solved. A block
 depends on nothing but its labels and the seed, so threads do not change the result.
+
+Two corrections come after the optimum, both chosen on slices of EURLEX57K's and TIB-en's training
+documents, where each raised P, PSP and tail macro-F1 together: small weights are noise and are
+dropped, and the scores of rare labels, whose few positives cannot pull w far against the
+regulariser, are raised against those of common ones.
 """
 
 from __future__ import annotations
@@ -53,6 +58,8 @@ class OneVsAllSVM:
         Weight of the loss against the regulariser.
     cull : float
         Weights smaller than this in absolute value are dropped.
+    rare_bonus : float
+        A label with n training documents scores w . x + b - rare_bonus ln n; 0 is the plain SVM.
     tol : float
         Each label is solved until its relative duality gap is below this: its objective is then
         within this share of the optimum, whatever the optimum is.
@@ -66,7 +73,7 @@ class OneVsAllSVM:
     weights_ : csr_array of shape (n_labels, n_terms), float32
         Empty for labels without a training document.
     bias_ : array of shape (n_labels,), float32
-        -inf for labels without a training document: the SVM cannot suggest them.
+        Bonus included; -inf for labels without a training document: the SVM cannot suggest them.
     gap_ : array of shape (n_labels,), float32
         The relative duality gap each label was left with; 0 for labels without weights.
     """
@@ -76,7 +83,8 @@ class OneVsAllSVM:
         *,
         loss: Loss = "squared_hinge",
         C: float = 1.0,
-        cull: float = 0.01,
+        cull: float = 0.05,
+        rare_bonus: float = 0.02,
         tol: float = 1e-3,
         seed: int = 0,
         n_threads: int | None = None,
@@ -84,6 +92,7 @@ class OneVsAllSVM:
         self.loss = loss
         self.C = C
         self.cull = cull
+        self.rare_bonus = rare_bonus
         self.tol = tol
         self.seed = seed
         self.n_threads = n_threads
@@ -112,7 +121,7 @@ class OneVsAllSVM:
             for block, (weights, bias, gap) in zip(
                 blocks, track(solved, "svm blocks", total=len(blocks)), strict=True
             ):
-                self.bias_[block] = bias
+                self.bias_[block] = bias - self.rare_bonus * np.log(counts[block])
                 self.gap_[block] = gap
                 rows.append(weights)
         self.weights_ = _place_rows(rows, order, (Y.shape[1], X.shape[1]))
