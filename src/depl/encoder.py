@@ -1,0 +1,226 @@
+r"""The dual encoder: one BERT for documents and labels, a pooler for each (sections 3.2 and 3.3).
+
+::
+
+    document  ->  BERT  ->  mean (or CLS)  ->  document pooler  ->  phi_doc   \
+                                                                              dot product
+    label     ->  BERT  ->  mean (or CLS)  ->  label pooler     ->  phi_label /
+
+With a head, ``head(phi_doc)`` are the scores of an ordinary classifier.
+
+Batches are packed: all tokens of all texts in one row, no padding. On a GPU attention runs over the
+packed row with PyTorch's variable-length kernel and everything else in bfloat16 with float32 master
+weights; on a CPU attention alone is padded, in float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812 - what everybody calls it
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from transformers import BertModel, PreTrainedModel
+
+from depl.tokens import Tokens
+
+Pooling = Literal["mean", "cls"]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A batch of texts as one row of tokens, on the encoder's device."""
+
+    ids: Tensor  # (total,) token ids
+    positions: Tensor  # (total,) place of each token in its text
+    text: Tensor  # (total,) which text each token belongs to
+    starts: Tensor  # (n + 1,) int32 cumulative lengths
+    longest: int
+
+    @property
+    def n_texts(self) -> int:
+        """How many texts the batch has."""
+        return len(self.starts) - 1
+
+
+class TokenBank:
+    """All texts of a corpus on the device, from which batches are packed there.
+
+    A batch then costs two small copies to the device, and no padding. (45,000 documents of 256
+    tokens are 46 MB.)
+    """
+
+    def __init__(self, tokens: Tokens, device: torch.device) -> None:
+        self.tokens = tokens
+        self.device = device
+        self.ids = torch.from_numpy(tokens.ids).to(device)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def pack(self, rows: NDArray[np.integer]) -> Packed:
+        """The texts at these positions, in this order."""
+        lengths = self.tokens.lengths[rows]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        total = int(starts[-1])
+        table = np.stack([starts[:-1], self.tokens.indptr[rows]])
+        begin, source = torch.from_numpy(table).to(self.device)
+        counts = torch.from_numpy(lengths).to(self.device)
+        text = torch.repeat_interleave(counts, output_size=total)
+        positions = torch.arange(total, device=self.device) - begin[text]
+        return Packed(
+            self.ids[source[text] + positions].long(),
+            positions,
+            text,
+            torch.from_numpy(starts.astype(np.int32)).to(self.device),
+            int(lengths.max()) if len(lengths) else 0,
+        )
+
+
+class DualEncoder(nn.Module):
+    """Documents and labels in one space.
+
+    Parameters
+    ----------
+    bert : PreTrainedModel
+        Any Hugging Face encoder; a BERT gets the packed fast path.
+    n_labels : int
+        Size of the classification head; 0 for none.
+    document_pooling, label_pooling : {"mean", "cls"}
+        How token states become one vector. The paper takes CLS for documents and the mean for
+        labels; with a small sentence encoder the mean serves both better.
+    """
+
+    def __init__(
+        self,
+        bert: PreTrainedModel,
+        *,
+        n_labels: int = 0,
+        document_pooling: Pooling = "mean",
+        label_pooling: Pooling = "mean",
+    ) -> None:
+        super().__init__()
+        size = bert.config.hidden_size
+        self.bert = bert
+        self.document_pooling: Pooling = document_pooling
+        self.label_pooling: Pooling = label_pooling
+        self.document_pooler = _identity_linear(size)
+        self.label_pooler = _identity_linear(size)
+        self.head = nn.Linear(size, n_labels) if n_labels else None
+        if self.head is not None:
+            nn.init.normal_(self.head.weight, std=0.02)
+            nn.init.constant_(self.head.bias, -4.0)  # labels are rare: start from "no"
+        # Cosines times a scale, plus an offset, are logits; both learn fast (see training.py).
+        self.logit_scale = nn.Parameter(torch.tensor(20.0))
+        self.logit_bias = nn.Parameter(torch.tensor(-10.0))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.logit_scale.device
+
+    def encode_documents(self, batch: Packed) -> Tensor:
+        """phi_doc of every text, (n, size), in float32."""
+        return self.document_pooler(self._pool(batch, self.document_pooling))  # type: ignore[no-any-return]
+
+    def encode_labels(self, batch: Packed) -> Tensor:
+        """phi_label of every text, (n, size), in float32."""
+        return self.label_pooler(self._pool(batch, self.label_pooling))  # type: ignore[no-any-return]
+
+    def similarity(self, documents: Tensor, labels: Tensor) -> Tensor:
+        """Logits of every document with every label, (n_documents, n_labels)."""
+        documents = F.normalize(documents, dim=-1)
+        labels = F.normalize(labels, dim=-1)
+        return self.logit_scale * (documents @ labels.T) + self.logit_bias
+
+    def _pool(self, batch: Packed, pooling: Pooling) -> Tensor:
+        states = token_states(self.bert, batch, self.training)
+        if pooling == "cls":
+            return states[batch.starts[:-1].long()].float()
+        sums = states.new_zeros(batch.n_texts, states.shape[1], dtype=torch.float32)
+        sums = sums.index_add(0, batch.text, states.float())
+        counts = (batch.starts[1:] - batch.starts[:-1]).clamp(min=1)
+        return sums / counts[:, None]
+
+
+def _identity_linear(size: int) -> nn.Linear:
+    """A linear pooler that starts as the identity: before training it changes nothing."""
+    layer = nn.Linear(size, size)
+    with torch.no_grad():
+        layer.weight.copy_(torch.eye(size))
+        layer.bias.zero_()
+    return layer
+
+
+def token_states(bert: PreTrainedModel, batch: Packed, training: bool) -> Tensor:
+    """Last hidden state of every token, (total, size)."""
+    if isinstance(bert, BertModel) and bert.config.hidden_act == "gelu":
+        return _packed_bert(bert, batch, training)
+    padded, mask = _pad(batch.ids, batch)
+    states = bert(input_ids=padded, attention_mask=mask.long()).last_hidden_state
+    return states[mask]  # type: ignore[no-any-return]
+
+
+def _packed_bert(bert: Any, batch: Packed, training: bool) -> Tensor:  # noqa: ANN401
+    """BERT's forward pass over a packed row, on the weights of the Hugging Face module.
+
+    Attention dropout is left out: the variable-length kernel has none.
+    """
+    config = bert.config
+    dtype = torch.bfloat16 if batch.ids.device.type == "cuda" else torch.float32
+    heads = config.num_attention_heads
+    dropout = config.hidden_dropout_prob if training else 0.0
+
+    def linear(x: Tensor, layer: nn.Linear) -> Tensor:
+        return F.linear(x, layer.weight.to(dtype), layer.bias.to(dtype))
+
+    def norm(x: Tensor, layer: nn.LayerNorm) -> Tensor:
+        return F.layer_norm(
+            x, x.shape[-1:], layer.weight.to(dtype), layer.bias.to(dtype), layer.eps
+        )
+
+    e = bert.embeddings
+    x = F.embedding(batch.ids, e.word_embeddings.weight)
+    x = x + F.embedding(batch.positions, e.position_embeddings.weight)
+    x = (x + e.token_type_embeddings.weight[0]).to(dtype)
+    x = F.dropout(norm(x, e.LayerNorm), dropout, training)
+    for layer in bert.encoder.layer:
+        own = layer.attention.self
+        q, k, v = (linear(x, p).view(len(x), heads, -1) for p in (own.query, own.key, own.value))
+        mixed = _attend(q, k, v, batch).flatten(1)
+        mixed = F.dropout(linear(mixed, layer.attention.output.dense), dropout, training)
+        x = norm(x + mixed, layer.attention.output.LayerNorm)
+        wide = F.gelu(linear(x, layer.intermediate.dense))
+        wide = F.dropout(linear(wide, layer.output.dense), dropout, training)
+        x = norm(x + wide, layer.output.LayerNorm)
+    return x
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, batch: Packed) -> Tensor:
+    """Attention within each text; (total, heads, size of a head) in and out."""
+    if q.device.type == "cuda":
+        from torch.nn.attention.varlen import varlen_attn
+
+        starts, longest = batch.starts, batch.longest
+        return varlen_attn(q, k, v, starts, starts, longest, longest)  # type: ignore[return-value]
+    if batch.n_texts * batch.longest == len(batch.ids):  # all of one length: nothing to pad
+        shape = (batch.n_texts, batch.longest, *q.shape[1:])
+        q, k, v = (t.view(shape).transpose(1, 2) for t in (q, k, v))
+        return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(0, 1)
+    padded = [_pad(t, batch) for t in (q, k, v)]
+    mask = padded[0][1]
+    q, k, v = (t.transpose(1, 2) for t, _ in padded)
+    out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None, None, :])
+    return out.transpose(1, 2)[mask]
+
+
+def _pad(flat: Tensor, batch: Packed) -> tuple[Tensor, Tensor]:
+    """(total, ...) to (n, longest, ...), with the mask of what is real."""
+    padded = flat.new_zeros(batch.n_texts, batch.longest, *flat.shape[1:])
+    mask = torch.zeros(batch.n_texts, batch.longest, dtype=torch.bool, device=flat.device)
+    padded[batch.text, batch.positions] = flat
+    mask[batch.text, batch.positions] = True
+    return padded, mask

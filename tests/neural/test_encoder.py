@@ -1,0 +1,194 @@
+"""The dual encoder: packed batches against Hugging Face's own forward pass, poolers and scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    MPNetConfig,
+    MPNetModel,
+)
+
+from depl.encoder import DualEncoder, TokenBank, token_states
+from depl.pretrained import load_encoder
+from depl.tokens import Tokens, tokenize
+from depl.training import encode
+
+CPU = torch.device("cpu")
+SIZES = {"vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+
+
+def random_tokens(lengths, seed=0):
+    rng = np.random.default_rng(seed)
+    return Tokens.from_rows([rng.integers(5, 200, n).tolist() for n in lengths])
+
+
+def pack_all(tokens):
+    return TokenBank(tokens, CPU).pack(np.arange(len(tokens)))
+
+
+def states_by_hugging_face(bert, tokens, pad=0):
+    """Last hidden states of each text, from one padded batch."""
+    longest = int(tokens.lengths.max())
+    ids = torch.full((len(tokens), longest), pad)
+    mask = torch.zeros(len(tokens), longest, dtype=torch.long)
+    for i, n in enumerate(tokens.lengths):
+        ids[i, :n] = torch.from_numpy(tokens.ids[tokens.indptr[i] : tokens.indptr[i + 1]])
+        mask[i, :n] = 1
+    states = bert(input_ids=ids, attention_mask=mask).last_hidden_state
+    return [states[i, :n] for i, n in enumerate(tokens.lengths)]
+
+
+LENGTHS = {
+    "mixed": [3, 17, 1, 64, 9],
+    "equal": [8, 8, 8],
+    "single": [12],
+    "one token each": [1, 1, 1, 1],
+}
+
+
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+def test_a_packed_batch_gives_the_states_of_hugging_face(encoder, lengths):
+    tokens = random_tokens(lengths)
+    with torch.no_grad():
+        found = token_states(encoder.bert, pack_all(tokens), training=False)
+        expected = torch.cat(states_by_hugging_face(encoder.bert, tokens))
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+def test_a_packed_batch_gives_the_gradients_of_hugging_face(encoder):
+    tokens = random_tokens(LENGTHS["mixed"])
+    weights = list(encoder.bert.parameters())
+    packed = token_states(encoder.bert, pack_all(tokens), training=False)
+    padded = torch.cat(states_by_hugging_face(encoder.bert, tokens))
+    direction = torch.randn(packed.shape, generator=torch.Generator().manual_seed(1))
+    ours = torch.autograd.grad((packed * direction).sum(), weights)
+    theirs = torch.autograd.grad((padded * direction).sum(), weights)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, atol=2e-4, rtol=1e-4)
+
+
+def tiny_distilbert():
+    return DistilBertModel(
+        DistilBertConfig(vocab_size=200, dim=32, n_layers=2, n_heads=4, hidden_dim=64)
+    )
+
+
+def tiny_mpnet():  # its positions start behind the id of padding, which is 1 and not 0
+    return MPNetModel(MPNetConfig(**SIZES, intermediate_size=64, max_position_embeddings=70))
+
+
+def tiny_bert_of_another_kind():
+    return BertModel(BertConfig(**SIZES, intermediate_size=64, hidden_act="relu"))
+
+
+@pytest.mark.parametrize("build", [tiny_distilbert, tiny_mpnet, tiny_bert_of_another_kind])
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+def test_any_other_encoder_goes_through_its_own_forward_pass(build, lengths):
+    torch.manual_seed(0)
+    bert = build().eval()
+    tokens = random_tokens(lengths)
+    with torch.no_grad():
+        found = DualEncoder(bert).eval().encode_documents(pack_all(tokens))
+        states = states_by_hugging_face(bert, tokens, pad=bert.config.pad_token_id)
+    expected = torch.stack([s.mean(0) for s in states])
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_texts_are_pooled_as_told(tiny_folder, pooling):
+    other = "cls" if pooling == "mean" else "mean"
+    encoder = load_encoder(tiny_folder, document_pooling=pooling, label_pooling=other)
+    tokens = random_tokens(LENGTHS["mixed"])
+    with torch.no_grad():
+        states = states_by_hugging_face(encoder.bert, tokens)
+        pooled = {
+            "mean": torch.stack([s.mean(0) for s in states]),
+            "cls": torch.stack([s[0] for s in states]),
+        }
+        documents = encoder.encode_documents(pack_all(tokens))
+        labels = encoder.encode_labels(pack_all(tokens))
+    # The poolers start as the identity.
+    torch.testing.assert_close(documents, pooled[pooling], atol=1e-5, rtol=0)
+    torch.testing.assert_close(labels, pooled[other], atol=1e-5, rtol=0)
+
+
+def test_documents_and_labels_have_a_pooler_each(encoder):
+    batch = pack_all(random_tokens([5, 9]))
+    with torch.no_grad():
+        before = encoder.encode_documents(batch)
+        encoder.document_pooler.weight.mul_(2)
+        encoder.document_pooler.bias.fill_(1)
+        encoder.label_pooler.weight.neg_()
+        torch.testing.assert_close(encoder.encode_documents(batch), 2 * before + 1)
+        torch.testing.assert_close(encoder.encode_labels(batch), -before)
+
+
+def test_similarity_is_the_scaled_cosine(encoder, rng):
+    documents, labels = rng.normal(size=(3, 32)), rng.normal(size=(5, 32))
+    with torch.no_grad():
+        encoder.logit_scale.fill_(7)
+        encoder.logit_bias.fill_(-2)
+        found = encoder.similarity(torch.tensor(documents), torch.tensor(labels)).numpy()
+    lengths = np.linalg.norm(documents, axis=1)[:, None] * np.linalg.norm(labels, axis=1)
+    assert found == pytest.approx(7 * (documents @ labels.T) / lengths - 2)
+
+
+def test_the_head_starts_from_no_and_is_there_only_if_asked_for(encoder, tiny_folder):
+    assert load_encoder(tiny_folder).head is None
+    with torch.no_grad():
+        scores = encoder.head(encoder.encode_documents(pack_all(random_tokens([9] * 20))))
+    assert scores.shape == (20, 8)
+    assert float(torch.sigmoid(scores).mean()) < 0.1
+
+
+def test_a_bank_packs_any_texts_in_any_order():
+    tokens = random_tokens([4, 1, 6])
+    batch = TokenBank(tokens, CPU).pack(np.array([2, 0, 2]))
+    assert batch.ids.tolist() == tokens.take(np.array([2, 0, 2])).ids.tolist()
+    assert batch.positions.tolist() == [*range(6), *range(4), *range(6)]
+    assert batch.text.tolist() == [0] * 6 + [1] * 4 + [2] * 6
+    assert batch.starts.tolist() == [0, 6, 10, 16]
+    assert (batch.n_texts, batch.longest) == (3, 6)
+
+
+def test_dropout_is_on_in_training_alone_and_follows_the_seed(encoder):
+    batch = pack_all(random_tokens([5, 9]))
+
+    def run(training, seed):
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            return encoder.train(training).encode_documents(batch)
+
+    assert torch.equal(run(False, 1), run(False, 2))
+    assert torch.equal(run(True, 1), run(True, 1))
+    assert not torch.equal(run(True, 1), run(True, 2))
+
+
+def test_scores_teach_every_part(encoder):
+    batch = pack_all(random_tokens([5, 9, 3]))
+    documents, labels = encoder.encode_documents(batch), encoder.encode_labels(batch)
+    # The diagonal alone would not do: there both sides are equal, and a cosine of 1 is flat.
+    (encoder.similarity(documents, labels)[0].sum() + encoder.head(documents).sum()).backward()
+    assert [n for n, p in encoder.named_parameters() if p.grad is None] == []
+    keys = ("attention.self.key.bias",)  # softmax does not see what is added to all keys
+    still = [n for n, p in encoder.named_parameters() if not p.grad.abs().max() > 0]
+    assert [n for n in still if not n.endswith(keys)] == []
+
+
+@pytest.mark.parametrize("budget", [1, 40, 10_000])
+def test_encoding_in_batches_keeps_the_order_of_the_texts(encoder, tiny_folder, toy, budget):
+    texts = [*toy.texts[:10], *toy.names, ""]
+    tokens = tokenize(texts, tiny_folder, 16)
+    found = encode(encoder, tokens, "document", budget=budget)
+    with torch.no_grad():
+        one_by_one = [
+            states_by_hugging_face(encoder.bert, tokens.take(np.array([i])))[0].mean(0)
+            for i in range(len(tokens))
+        ]
+    torch.testing.assert_close(found, torch.stack(one_by_one), atol=1e-5, rtol=0)
