@@ -166,18 +166,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--only", default=",".join(FULL), help="contestants, separated by commas")
+    parser.add_argument(
+        "--only", default=",".join(FULL), help="contestants, separated by commas; none if empty"
+    )
     parser.add_argument("--no-sample", action="store_true", help="leave out the binary solvers")
     args = parser.parse_args()
     work = HERE / ".work" / args.corpus.resolve().name
     train, dev = prepare(args.corpus, work)
-    tables = {"all labels": full_rows(args.only.split(","), work, args.threads, train, dev)}
+    names = [name for name in args.only.split(",") if name]
+    tables = {}
+    if names:
+        tables["all labels"] = full_rows(names, work, args.threads, train, dev)
     if not args.no_sample:
         title = f"{SAMPLE_SIZE} labels of all bands"
         tables[title] = sample_rows(work, args.threads, train)
     for title, rows in tables.items():
         show(title, rows)
-    (work / "results.json").write_text(json.dumps(tables, indent=2))
+    kept = work / "results.json"
+    tables = (json.loads(kept.read_text()) if kept.exists() else {}) | tables
+    kept.write_text(json.dumps(tables, indent=2))
     text = "\n\n".join(f"{title}\n\n{as_markdown(rows)}" for title, rows in tables.items())
     (work / "results.md").write_text(text + "\n")
     console.print(f"[dim]Kept in {work}[/]")

@@ -34,12 +34,7 @@ from depl.ranking import Ranking
 
 Loss = Literal["squared_hinge", "hinge"]
 
-# Labels a block. 64 floats are 4 cache lines: a walk over a document's terms is then bound by the
-# bandwidth of the cache and no longer by the loop. On EURLEX57K blocks of 32 took a quarter more
-# time a label, and blocks of 128 as much. But few labels make few blocks and idle cores: 32 there.
-_WIDE, _NARROW = 64, 32
-_FEW = 1_000
-
+_FEW_BLOCKS = 8
 _STILL = np.float32(3e-3)  # a document whose dual step is smaller rests until the next full sweep
 _CALM = 0.05  # the gap is worth checking once no document moves farther than this
 _SWEEPS = 10  # at most, over the moving documents between two sweeps over all of them
@@ -104,14 +99,12 @@ class OneVsAllSVM:
         documents = _Rows(X)
         by_label = Y.tocsc()
         counts = np.diff(by_label.indptr)
-        # Labels of like frequency share a block, so that rare ones do not wait for common ones.
         order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
-        width = _WIDE if len(order) > _FEW else _NARROW
-        blocks = [order[i : i + width] for i in range(0, len(order), width)]
+        blocks = _blocks(order)
 
         def solve(b: int) -> tuple[csr_array, NDArray[np.float32], NDArray[np.float32]]:
             rng = np.random.default_rng([self.seed, b])
-            return self._solve_block(documents, csr_array(by_label[:, blocks[b]]), width, rng)
+            return self._solve_block(documents, csr_array(by_label[:, blocks[b]]), rng)
 
         self.bias_ = np.full(Y.shape[1], -np.inf, np.float32)
         self.gap_ = np.zeros(Y.shape[1], np.float32)
@@ -124,7 +117,7 @@ class OneVsAllSVM:
                 self.bias_[block] = bias - self.rare_bonus * np.log(counts[block])
                 self.gap_[block] = gap
                 rows.append(weights)
-        self.weights_ = _place_rows(rows, order, (Y.shape[1], X.shape[1]))
+        self.weights_ = _place_rows(rows, blocks, (Y.shape[1], X.shape[1]))
         return self
 
     def rank(self, X: csr_array, k: int) -> Ranking:
@@ -160,22 +153,21 @@ class OneVsAllSVM:
         return self.n_threads or os.cpu_count() or 1
 
     def _solve_block(
-        self, documents: _Rows, Y: csr_array, width: int, rng: np.random.Generator
+        self, documents: _Rows, Y: csr_array, rng: np.random.Generator
     ) -> tuple[csr_array, NDArray[np.float32], NDArray[np.float32]]:
-        """Solve up to ``width`` labels together; gives culled weights, biases, duality gaps."""
+        """Solve up to 64 labels together; gives culled weights, biases, duality gaps."""
         n_docs, n_labels = Y.shape
         C = np.float32(self.C)
         squared = self.loss == "squared_hinge"
         upper = np.float32(np.inf) if squared else C
         diagonal = np.float32(0.5 / self.C if squared else 0.0)
         positives = (Y.indptr.astype(np.int64), Y.indices.astype(np.int32))
-        W = np.zeros((documents.n_terms + 1, width), np.float32)
-        A = np.zeros((n_docs, width), np.float32)
+        W = np.zeros((documents.n_terms + 1, _kernels.BLOCK), np.float32)
+        A = np.zeros((n_docs, _kernels.BLOCK), np.float32)
         problem = (*documents.arrays, *positives, W, A)
-        sweep_block, check_block = _kernels.block_kernels(width)
 
         def sweep(order: NDArray[np.int64]) -> tuple[int, float]:
-            moved = sweep_block(*problem, documents.norms, order, upper, diagonal, still)
+            moved = _kernels.sweep(*problem, documents.norms, order, upper, diagonal, still)
             return int(moved[0]), float(moved[1])
 
         still, calm = _STILL, _CALM
@@ -184,7 +176,7 @@ class OneVsAllSVM:
             order = rng.permutation(n_docs)
             moving, farthest = sweep(order)
             if farthest < calm:
-                primal, dual = check_block(*problem, C, diagonal, squared)
+                primal, dual = _kernels.check(*problem, C, diagonal, squared)
                 gap = ((primal - dual) / primal)[:n_labels]
                 if gap.max() < self.tol:
                     break
@@ -210,6 +202,18 @@ class _Rows:
         self.norms = (np.asarray(squares).ravel() + 1.0).astype(np.float32)  # 1: the bias term
 
 
+def _blocks(order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Share out labels, given from common to rare, over blocks.
+
+    Labels of like frequency share a block, so that rare ones do not wait for common ones; where
+    there are few blocks, each gets labels of all frequencies, so that no core waits for another.
+    """
+    n_blocks = -(-len(order) // _kernels.BLOCK)
+    if n_blocks <= _FEW_BLOCKS:
+        return [order[b::n_blocks] for b in range(n_blocks)]
+    return [order[i : i + _kernels.BLOCK] for i in range(0, len(order), _kernels.BLOCK)]
+
+
 def _cull(weights: NDArray[np.float32], threshold: float) -> csr_array:
     rows, columns = np.nonzero(np.abs(weights) >= threshold)
     indptr = np.searchsorted(rows, np.arange(len(weights) + 1))
@@ -218,22 +222,19 @@ def _cull(weights: NDArray[np.float32], threshold: float) -> csr_array:
 
 
 def _place_rows(
-    blocks: Sequence[csr_array], order: NDArray[np.int64], shape: tuple[int, int]
+    rows: Sequence[csr_array], blocks: Sequence[NDArray[np.int64]], shape: tuple[int, int]
 ) -> csr_array:
-    """Stack the blocks, whose rows are the labels in ``order``, and put each label in its place."""
+    """One matrix of all blocks' rows, each at the place of its label."""
     lengths = np.zeros(shape[0], np.int64)
-    if blocks:
-        lengths[order] = np.concatenate([np.diff(block.indptr) for block in blocks])
+    for weights, block in zip(rows, blocks, strict=True):
+        lengths[block] = np.diff(weights.indptr)
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     indices = np.empty(indptr[-1], np.int32)
     data = np.empty(indptr[-1], np.float32)
-    position = 0
-    for block in blocks:
-        for r in range(block.shape[0]):
-            label = order[position]
-            source = slice(block.indptr[r], block.indptr[r + 1])
+    for weights, block in zip(rows, blocks, strict=True):
+        for r, label in enumerate(block):
+            source = slice(weights.indptr[r], weights.indptr[r + 1])
             target = slice(indptr[label], indptr[label + 1])
-            indices[target] = block.indices[source]
-            data[target] = block.data[source]
-            position += 1
+            indices[target] = weights.indices[source]
+            data[target] = weights.data[source]
     return csr_array((data, indices, indptr), shape=shape)
