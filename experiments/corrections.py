@@ -17,7 +17,7 @@ import depl
 from depl.evaluation import evaluate
 
 CULLS = (0.01, 0.05, 0.1)
-BONUSES = (0.0, 0.01, 0.02, 0.03, 0.05)
+BONUSES = (0.0, 0.01, 0.015, 0.02, 0.03)
 METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
 

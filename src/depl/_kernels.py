@@ -23,6 +23,35 @@ BLOCK = 64
 
 
 @numba.njit(nogil=True, fastmath=_FAST, cache=True)
+def _score(indices, data, first, last, W, f):  # type: ignore[no-untyped-def]
+    """Scores of one document, whose terms are those from ``first`` to ``last``, into ``f``.
+
+    Four terms at a time: the scores then go through memory a quarter as often.
+    """
+    row = W[-1]
+    for j in range(BLOCK):
+        f[j] = row[j]
+    p = first
+    while p + 4 <= last:
+        row0, row1, row2, row3 = (
+            W[indices[p]],
+            W[indices[p + 1]],
+            W[indices[p + 2]],
+            W[indices[p + 3]],
+        )
+        v0, v1, v2, v3 = data[p], data[p + 1], data[p + 2], data[p + 3]
+        for j in range(BLOCK):
+            f[j] += (v0 * row0[j] + v1 * row1[j]) + (v2 * row2[j] + v3 * row3[j])
+        p += 4
+    while p < last:
+        row = W[indices[p]]
+        v = data[p]
+        for j in range(BLOCK):
+            f[j] += v * row[j]
+        p += 1
+
+
+@numba.njit(nogil=True, fastmath=_FAST, cache=True)
 def sweep(  # type: ignore[no-untyped-def]
     indptr, indices, data, pos_ptr, pos_col, W, A, norms, order, upper, diagonal, epsilon
 ):
@@ -36,20 +65,12 @@ def sweep(  # type: ignore[no-untyped-def]
     d = np.empty(BLOCK, np.float32)
     zero = np.float32(0.0)
     one = np.float32(1.0)
-    bias = W.shape[0] - 1
     moving = 0
     farthest = zero
     for t in range(len(order)):
         i = order[t]
-        row = W[bias]
-        for j in range(BLOCK):
-            f[j] = row[j]
-            y[j] = -one
-        for p in range(indptr[i], indptr[i + 1]):
-            row = W[indices[p]]
-            v = data[p]
-            for j in range(BLOCK):
-                f[j] += v * row[j]
+        _score(indices, data, indptr[i], indptr[i + 1], W, f)
+        y[:] = -one
         for p in range(pos_ptr[i], pos_ptr[i + 1]):
             y[pos_col[p]] = one
         a = A[i]
@@ -72,7 +93,7 @@ def sweep(  # type: ignore[no-untyped-def]
                 v = data[p]
                 for j in range(BLOCK):
                     row[j] += v * d[j]
-            row = W[bias]
+            row = W[-1]
             for j in range(BLOCK):
                 row[j] += d[j]
     return moving, farthest
@@ -91,17 +112,9 @@ def check(  # type: ignore[no-untyped-def]
     zero = np.float32(0.0)
     one = np.float32(1.0)
     half = np.float32(0.5)
-    bias = W.shape[0] - 1
     for i in range(n):
-        row = W[bias]
-        for j in range(BLOCK):
-            f[j] = row[j]
-            y[j] = -one
-        for p in range(indptr[i], indptr[i + 1]):
-            row = W[indices[p]]
-            v = data[p]
-            for j in range(BLOCK):
-                f[j] += v * row[j]
+        _score(indices, data, indptr[i], indptr[i + 1], W, f)
+        y[:] = -one
         for p in range(pos_ptr[i], pos_ptr[i + 1]):
             y[pos_col[p]] = one
         a = A[i]

@@ -54,7 +54,7 @@ class LinearConfig:
     )
     cull: float = _setting(0.05, "drop weights smaller than this", ge(0))
     rare_bonus: float = _setting(
-        0.02, "lower a label's score by this times ln(training documents); 0 is the plain SVM"
+        0.015, "lower a label's score by this times ln(training documents); 0 is the plain SVM"
     )
     tol: float = _setting(
         1e-3, "solve each label to within this share of its optimum", and_(gt(0), le(0.5))

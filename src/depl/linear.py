@@ -34,9 +34,9 @@ from depl.ranking import Ranking
 
 Loss = Literal["squared_hinge", "hinge"]
 
-_FEW_BLOCKS = 8
 _STILL = np.float32(3e-3)  # a document whose dual step is smaller rests until the next full sweep
-_CALM = 0.05  # the gap is worth checking once no document moves farther than this
+_CALM = 0.1  # the gap is worth checking once no document moves farther than this
+_INNER = 0.3  # back to all documents when those that move are this much calmer than before
 _SWEEPS = 10  # at most, over the moving documents between two sweeps over all of them
 _MAX_FULL_SWEEPS = 60
 _RANK_CHUNK = 256  # documents a thread ranks at a time
@@ -79,7 +79,7 @@ class OneVsAllSVM:
         loss: Loss = "squared_hinge",
         C: float = 1.0,
         cull: float = 0.05,
-        rare_bonus: float = 0.02,
+        rare_bonus: float = 0.015,
         tol: float = 1e-3,
         seed: int = 0,
         n_threads: int | None = None,
@@ -183,7 +183,7 @@ class OneVsAllSVM:
                 calm, still = 0.7 * farthest, np.float32(min(float(still), 0.05 * farthest))
             at_start = farthest
             for _ in range(_SWEEPS):
-                if moving == 0 or farthest < 0.2 * at_start:
+                if moving == 0 or farthest < _INNER * at_start:
                     break
                 order = rng.permutation(order[:moving])
                 moving, farthest = sweep(order)
@@ -203,15 +203,12 @@ class _Rows:
 
 
 def _blocks(order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Share out labels, given from common to rare, over blocks.
+    """Share out labels, given from common to rare, over blocks of about equal size.
 
-    Labels of like frequency share a block, so that rare ones do not wait for common ones; where
-    there are few blocks, each gets labels of all frequencies, so that no core waits for another.
+    Labels of like frequency share a block, so that rare ones do not wait for common ones.
     """
     n_blocks = -(-len(order) // _kernels.BLOCK)
-    if n_blocks <= _FEW_BLOCKS:
-        return [order[b::n_blocks] for b in range(n_blocks)]
-    return [order[i : i + _kernels.BLOCK] for i in range(0, len(order), _kernels.BLOCK)]
+    return np.array_split(order, n_blocks) if n_blocks else []
 
 
 def _cull(weights: NDArray[np.float32], threshold: float) -> csr_array:
