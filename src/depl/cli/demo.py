@@ -16,6 +16,7 @@ from depl.corpus import Corpus
 from depl.readers.docstrings import read_docstrings
 from depl.report import write_report
 
+DEFAULT_FOLDER = Path("runs/demo")
 _SHOWN = 3  # documents whose suggestions are printed
 _K = 5
 
@@ -28,7 +29,8 @@ def demo(folder: Path) -> None:
     )
     with progress():
         data = read_docstrings()
-        fit_corpus(data.train, folder, Config(), overwrite=True)
+        # Other versions of the libraries are another corpus: the demo's own folder is made anew.
+        fit_corpus(data.train, folder, Config(), overwrite=folder == DEFAULT_FOLDER)
         model = Classifier.load(folder)
         test = data.test
         scored = api.evaluate(model, test)
