@@ -30,7 +30,7 @@ def test_defaults_are_those_of_the_method():
     config = Config()
     assert (config.features.min_df, config.features.max_df) == (2, 0.7)
     assert config.features.sublinear_tf is True
-    assert (config.linear.C, config.linear.cull, config.linear.rare_bonus) == (1.0, 0.05, 0.015)
+    assert (config.linear.C, config.linear.cull, config.linear.rare_bonus) == (0.7, 0.05, 0.025)
     assert (config.descriptions.keywords, config.descriptions.max_tokens) == (20, 16)
     assert Config.load() == Config.from_dict({}) == config
 

@@ -71,7 +71,7 @@ def test_real_labels_head_and_tail_are_within_a_thousandth_of_liblinear(real, lo
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     picked = order[np.linspace(0, len(order) - 1, 24).astype(int)]  # most to least frequent
-    svm = OneVsAllSVM(loss=loss, cull=0.0, rare_bonus=0.0).fit(X, Y[:, picked])
+    svm = OneVsAllSVM(loss=loss, C=1.0, cull=0.0, rare_bonus=0.0).fit(X, Y[:, picked])
     for j, label in enumerate(picked):
         y = np.where(Y[:, [label]].toarray().ravel() > 0, 1.0, -1.0)
         ours = objective(X, y, svm.weights_[[j]].toarray()[0], svm.bias_[j], 1.0, loss)
@@ -80,8 +80,8 @@ def test_real_labels_head_and_tail_are_within_a_thousandth_of_liblinear(real, lo
 
 def test_the_reported_gap_is_below_the_tolerance_and_bounds_the_distance_to_the_optimum(real):
     X, Y = real
-    rough = OneVsAllSVM(tol=0.05, cull=0.0, rare_bonus=0.0).fit(X, Y)
-    fine = OneVsAllSVM(tol=1e-4, cull=0.0, rare_bonus=0.0).fit(X, Y)
+    rough = OneVsAllSVM(C=1.0, tol=0.05, cull=0.0, rare_bonus=0.0).fit(X, Y)
+    fine = OneVsAllSVM(C=1.0, tol=1e-4, cull=0.0, rare_bonus=0.0).fit(X, Y)
     assert rough.gap_.max() < 0.05
     assert fine.gap_.max() < 1e-4
     counts = np.bincount(Y.indices, minlength=Y.shape[1])

@@ -101,7 +101,7 @@ def test_the_reason_for_redoing_is_told(corpus, tmp_path):
     config = Config.load(overrides=["linear.C=2.0"])
     pipeline.fit(corpus, tmp_path / "run", config, observe=told.append)
     started = {e.stage: e.detail for e in told if e.kind == "started"}
-    assert started == {"linear": "made again: C 1.0 -> 2.0", "descriptions": ""}
+    assert started == {"linear": "made again: C 0.7 -> 2.0", "descriptions": ""}
 
 
 def test_from_redoes_what_is_valid(corpus, tmp_path, undisturbed):

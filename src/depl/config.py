@@ -44,9 +44,9 @@ class LinearConfig:
     """The one-vs-all SVM."""
 
     loss: Literal["squared_hinge", "hinge"] = _setting(
-        "squared_hinge", "the paper's is the hinge; its square is faster to solve and ranks better"
+        "squared_hinge", "the paper's is the hinge; its square is what most of the field takes"
     )
-    C: float = _setting(1.0, "weight of the loss against the regulariser", and_(gt(0), lt(inf)))
+    C: float = _setting(0.7, "weight of the loss against the regulariser", and_(gt(0), lt(inf)))
     C_grid: tuple[float, ...] = _setting(
         (),
         "if given, C is the value of these with the best score on a validation slice",
@@ -54,7 +54,7 @@ class LinearConfig:
     )
     cull: float = _setting(0.05, "drop weights smaller than this", ge(0))
     rare_bonus: float = _setting(
-        0.015, "lower a label's score by this times ln(training documents); 0 is the plain SVM"
+        0.025, "lower a label's score by this times ln(training documents); 0 is the plain SVM"
     )
     tol: float = _setting(
         1e-3, "solve each label to within this share of its optimum", and_(gt(0), le(0.5))

@@ -48,7 +48,8 @@ def demo(folder: Path) -> None:
     details = {"corpus": "docstrings of numpy, scipy and scikit-learn", "split": "test"}
     write_report(path, [popular, scored], title="depl demo", details=details)
     err.print(f"\nReport with figures: {path}")
-    err.print(f"Look at a label:     depl labels {folder} show numpy.linalg.svd")
+    common = model.labels[int(np.argmax(model.train_counts))].id
+    err.print(f"Look at a label:     depl labels {folder} show {common}")
 
 
 def _show(model: Classifier, corpus: Corpus) -> None:
