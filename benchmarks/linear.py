@@ -107,7 +107,7 @@ def sample_rows(work: Path, threads: int, train: depl.Corpus) -> list[dict[str, 
     labels.write_text(json.dumps(sample_labels(train.label_counts)))
     reference = run_peer("liblinear_sample", work, threads=threads, labels=labels)
     best = np.array(reference.more["objectives"])
-    runs = [("depl", run_peer("depl_sample", work, threads=threads, labels=labels))]
+    runs = [("depl", run_peer("depl_sample", work, threads=threads, labels=labels, C=1.0))]
     for tol in SKLEARN_TOLERANCES:
         result = run_peer("sklearn_sample", work, threads=threads, labels=labels, tol=tol)
         runs.append((f"LinearSVC tol={tol:g}", result))

@@ -25,18 +25,15 @@ from depl.linear import OneVsAllSVM
 def main() -> None:
     """Train and rank, or solve a sample and report its objectives."""
     parser = command_line("Train depl's one-vs-all SVM.")
-    parser.add_argument("--C", type=float, default=1.0)
+    parser.add_argument("--C", type=float, help="depl's own default when not given")
     parser.add_argument("--loss", choices=("squared_hinge", "hinge"), default="squared_hinge")
     parser.add_argument("--labels", type=Path, help="JSON list of columns of Y; all when not given")
     args = parser.parse_args()
     X, Y = load_matrix(args.work, "X_train"), load_matrix(args.work, "Y_train")
-    # An objective belongs to the optimum, before the corrections that ranking gets.
-    svm = OneVsAllSVM(
-        C=args.C,
-        loss=args.loss,
-        n_threads=args.threads,
-        **({"cull": 0.0, "rare_bonus": 0.0} if args.labels else {}),
-    )
+    chosen = {} if args.C is None else {"C": args.C}
+    if args.labels:  # an objective belongs to the optimum, before the corrections for ranking
+        chosen |= {"cull": 0.0, "rare_bonus": 0.0}
+    svm = OneVsAllSVM(loss=args.loss, n_threads=args.threads, **chosen)
     OneVsAllSVM(loss=args.loss).fit(csr_array(X[:100]), csr_array(Y[:100]))  # compile
     about = {"peer": args.peer, "version": depl.__version__, "settings": settings(args)}
     if args.labels:
@@ -47,7 +44,7 @@ def main() -> None:
         dense = np.column_stack([svm.weights_.toarray(), svm.bias_]).astype(np.float64)
         signs = [targets(Y.tocsc(), j) for j in columns]
         objectives = [
-            objective(X, y, w, args.C, args.loss) for y, w in zip(signs, dense, strict=True)
+            objective(X, y, w, svm.C, args.loss) for y, w in zip(signs, dense, strict=True)
         ]
         positives = [int((y > 0).sum()) for y in signs]
         write_report(
