@@ -1,6 +1,6 @@
 """What dropping small weights and raising rare labels does, on a slice of the training documents.
 
-    python experiments/corrections.py CORPUS
+    python experiments/corrections.py CORPUS [--C 0.7]
 
 One SVM is fitted on nine tenths of the training split; the corrections are varied on top of it and
 scored on the last tenth. The dev and test splits are not read.
@@ -17,7 +17,7 @@ import depl
 from depl.evaluation import evaluate
 
 CULLS = (0.01, 0.05, 0.1)
-BONUSES = (0.0, 0.01, 0.015, 0.02, 0.03)
+BONUSES = (0.0, 0.01, 0.015, 0.02, 0.025, 0.03)
 METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
 
@@ -25,12 +25,13 @@ def main() -> None:
     """Print a markdown table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path)
+    parser.add_argument("--C", type=float, default=0.7)
     args = parser.parse_args()
     corpus = depl.read(args.corpus, splits=["train"]).train
     rest, held_out = corpus.split(0.1, np.random.default_rng(0))
     features = depl.TfidfFeatures()
     X, X_held_out = features.fit_transform(rest.texts), features.transform(held_out.texts)
-    svm = depl.OneVsAllSVM(cull=min(CULLS), rare_bonus=0.0).fit(X, rest.Y)
+    svm = depl.OneVsAllSVM(C=args.C, cull=min(CULLS), rare_bonus=0.0).fit(X, rest.Y)
     weights, bias = svm.weights_, svm.bias_
     print("| cull | rare_bonus | " + " | ".join(METRICS) + " | tail macro-F1@5 |")
     print("|" + " --- |" * (len(METRICS) + 3))
