@@ -1,7 +1,7 @@
 """Texts to tf-idf vectors over lemmas (section 3.1 of the paper).
 
 The work is arranged so that Python touches each token once: worker processes turn documents into
-counts of *surface forms*; only the distinct forms (75,000 for the 26 million tokens of EURLEX57K) are
+counts of *surface forms*; only the distinct forms (75,000 for 26 million tokens of EURLEX57K) are
 lemmatised, and the columns of forms with one lemma are added up.
 """
 
