@@ -25,7 +25,7 @@ def naive(yes, no, targets):
 
 
 def tensors(*arrays_):
-    return [torch.tensor(a, dtype=torch.float32) for a in arrays_]
+    return [torch.tensor(a, dtype=torch.float64) for a in arrays_]
 
 
 @given(logits, answers)
