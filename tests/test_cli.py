@@ -344,7 +344,7 @@ def test_predict_takes_json_lines_and_gives_json_lines(
 
 @pytest.mark.parametrize("file", [("-",), ()])
 def test_predict_reads_standard_input(fitted_run: Path, file: tuple[str, ...]):
-    stdin = 'virgin olive oil\n{"id": "x", "text": "radioactive waste"}\n{"text": "wine"}\n'
+    stdin = '{"text": "virgin olive oil"}\n{"id": "x", "text": "nuclear waste"}\n{"text": "wine"}\n'
     rows = records(depl_("predict", fitted_run, *file, "-k", 1, "--json", stdin=stdin))
     assert [row["id"] for row in rows] == ["1", "x", "3"]
     assert [row["labels"][0]["id"] for row in rows] == ["2077", "4347", "2560"]
@@ -359,7 +359,7 @@ def test_predict_tells_of_bad_rows_and_leaves_them_out(fitted_run: Path, tmp_pat
     told = "".join(result.stderr.split("\n"))
     for number in range(2, 7):
         assert f"t.jsonl:{number} left out:" in told
-    assert told.count("left out") == 5
+    assert told.count("left out:") == 5
 
 
 @pytest.mark.parametrize("text", ["3", '["wine"]', '{"a": 1}'])
@@ -370,11 +370,12 @@ def test_predict_leaves_out_a_text_that_is_none(fitted_run: Path, text: str):
     assert "left out" in result.stderr
 
 
-def test_predict_takes_nothing_for_no_id_and_no_text(fitted_run: Path):
+def test_predict_takes_null_for_no_id_and_no_text(fitted_run: Path):
     stdin = '{"id": null, "text": "wine"}\n{"id": "b", "text": null}\n'
     result = depl_("predict", fitted_run, stdin=stdin)
     assert result.stdout.startswith("1  wine\n")
     assert "None" not in result.stdout
+    assert "standard input:2 left out: no text" in result.stderr
 
 
 @pytest.mark.parametrize("end", ["\u2028", "\x85"])
@@ -404,17 +405,20 @@ def test_predict_reads_a_file_with_a_byte_order_mark(fitted_run: Path, tmp_path:
 def test_predict_refuses_a_file_without_documents(fitted_run: Path, tmp_path: Path, content: str):
     path = tmp_path / "t.jsonl"
     path.write_text(content)
-    assert "t.jsonl holds no document" in refused(CorpusError, "predict", fitted_run, path)
+    message = refused(CorpusError, "predict", fitted_run, path)
+    assert f"No document could be read from {path}" in message
     message = refused(CorpusError, "predict", fitted_run, stdin=content)
-    assert message.startswith("Standard input holds no document")
+    assert message.startswith("No document could be read from standard input")
 
 
 def test_predict_refuses_files_that_it_cannot_read(fitted_run: Path, tmp_path: Path):
     (tmp_path / "latin1.txt").write_bytes("Käse".encode("latin-1"))
-    for name in ("missing.txt", "latin1.txt", ""):
+    for name in ("missing.txt", ""):
         assert f"Cannot read {tmp_path / name}" in refused(
             CorpusError, "predict", fitted_run, tmp_path / name
         )
+    message = refused(CorpusError, "predict", fitted_run, tmp_path / "latin1.txt")
+    assert "1 row was left out" in message
 
 
 def test_predict_refuses_less_than_one_label(fitted_run: Path):

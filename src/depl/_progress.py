@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 T = TypeVar("T")
+Tell = Callable[[int, str], None]
 
 _bars: Progress | None = None
 
@@ -45,3 +46,18 @@ def track(items: Iterable[T], text: str, total: int, step: int = 1) -> Iterator[
     finally:
         _bars.update(task, completed=total)
         _bars.stop_task(task)
+
+
+@contextmanager
+def bar(text: str, total: int) -> Iterator[Tell]:
+    """A bar that is told how far the work is, and what to say behind ``text``."""
+    if _bars is None:
+        yield lambda done, remark: None
+        return
+    bars, task = _bars, _bars.add_task(text, total=total)
+    try:
+        yield lambda done, remark: bars.update(
+            task, completed=done, description=f"{text:<22} {remark}"
+        )
+    finally:
+        bars.stop_task(task)

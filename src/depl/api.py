@@ -11,6 +11,9 @@ from depl import evaluation, pipeline
 from depl.classifier import Classifier
 from depl.config import Config
 from depl.corpus import Corpus
+from depl.ranking import Ranking
+
+_DEPTH = 10  # recall is given at 10
 
 
 def fit(
@@ -44,13 +47,30 @@ def evaluate(
 
     Labels of the documents that the model does not know count as missed.
     """
-    corpus = corpus.aligned(model.labels)
-    unknown = len(corpus.labels) - len(model.labels)
+    ranking = model.predict(corpus.texts, k=max((_DEPTH, *ks)))
+    return _report(model, corpus, ranking, ks, model.name)
+
+
+def evaluate_parts(
+    model: Classifier, corpus: Corpus, *, ks: Sequence[int] = (1, 3, 5)
+) -> list[evaluation.Report]:
+    """Score every part of a model alone, and all of them together last."""
+    return [
+        _report(model, corpus, ranking, ks, name)
+        for name, ranking in model.all_rankings(corpus.texts, k=max((_DEPTH, *ks))).items()
+    ]
+
+
+def _report(
+    model: Classifier, corpus: Corpus, ranking: Ranking, ks: Sequence[int], name: str
+) -> evaluation.Report:
+    aligned = corpus.aligned(model.labels)
+    unknown = len(aligned.labels) - len(model.labels)
     return evaluation.evaluate(
-        model.predict(corpus.texts, k=max((10, *ks))),
-        corpus,
+        ranking,
+        aligned,
         train_counts=np.concatenate([model.train_counts, np.zeros(unknown, np.int64)]),
         n_train=model.n_train,
         ks=ks,
-        name=model.name,
+        name=name,
     )

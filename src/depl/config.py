@@ -6,6 +6,7 @@ this as a commented TOML file, and the command line's ``--set section.key=value`
 
 from __future__ import annotations
 
+import copy
 import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -73,6 +74,101 @@ class DescriptionsConfig:
 
 
 @attrs.frozen(kw_only=True)
+class EncoderConfig:
+    """The text encoder of the neural half."""
+
+    training: Literal["none", "frozen", "full"] = _setting(
+        "none",
+        "none: the sparse half alone; frozen: the encoder as it is, poolers and head are trained "
+        "(for CPUs); full: everything is trained (for a GPU)",
+    )
+    name: str = _setting(
+        "all-MiniLM-L6-v2", "a name of the Hugging Face hub or a folder; this one comes with depl"
+    )
+    max_tokens: int = _setting(256, "where documents are cut", ge(8))
+    document_pooling: Literal["mean", "cls"] = _setting("mean", "the paper's is cls")
+    label_pooling: Literal["mean", "cls"] = _setting("mean", "the paper's is the mean")
+    similarity: Literal["cosine", "dot"] = _setting(
+        "cosine", "cosine with a learned scale and offset, or the paper's dot product"
+    )
+
+
+def _epochs(default: int) -> Any:  # noqa: ANN401
+    return _setting(default, "passes over the training documents, at most", ge(0))
+
+
+def _batch_size(default: int) -> Any:  # noqa: ANN401
+    return _setting(default, "documents a step", ge(1))
+
+
+def _rate(default: float, of: str) -> Any:  # noqa: ANN401
+    return _setting(default, f"learning rate of the {of}", and_(ge(0), lt(inf)))
+
+
+def _accumulate() -> Any:  # noqa: ANN401
+    return _setting(1, "compute each batch in so many portions, to save memory", ge(1))
+
+
+def _patience() -> Any:  # noqa: ANN401
+    return _setting(3, "stop after so many epochs without a better validation score", ge(1))
+
+
+@attrs.frozen(kw_only=True)
+class ClassifierConfig:
+    """The first neural stage: encoder and classification head. No epochs leave it out."""
+
+    epochs: int = _epochs(4)
+    batch_size: int = _batch_size(128)
+    accumulate: int = _accumulate()
+    encoder_lr: float = _rate(1e-4, "encoder")
+    pooler_lr: float = _rate(1e-3, "document pooler")
+    head_lr: float = _rate(1e-2, "head")
+    patience: int = _patience()
+
+
+@attrs.frozen(kw_only=True)
+class RetrievalConfig:
+    """The second neural stage: DE-ret, DEPL or DEPL+c, from where the first one ended."""
+
+    objective: Literal["joint", "dual"] = _setting(
+        "joint", "joint: retrieval and classifier together (DEPL+c); dual: retrieval alone (DEPL)"
+    )
+    label_text: Literal["description", "name"] = _setting(
+        "description", "pseudo descriptions, or names alone (DE-ret)"
+    )
+    epochs: int = _epochs(4)
+    batch_size: int = _batch_size(256)
+    accumulate: int = _accumulate()
+    encoder_lr: float = _rate(2e-4, "encoder")
+    pooler_lr: float = _rate(2e-3, "poolers")
+    head_lr: float = _rate(1e-3, "head")
+    hard_negatives: int = _setting(10, "the SVM's best wrong labels of each document", ge(0))
+    labels_per_batch: int = _setting(2_000, "labels each batch is scored against", ge(1))
+    alive: float = _setting(
+        0.7,
+        "share of each branch's own loss in the joint one; 0 is the paper's",
+        and_(ge(0), le(1)),
+    )
+    patience: int = _patience()
+
+
+@attrs.frozen(kw_only=True)
+class NeighboursConfig:
+    """Votes of the nearest training documents."""
+
+    k: int = _setting(50, "how many vote", ge(1))
+    sharpness: float = _setting(20.0, "a vote weighs exp(sharpness x cosine)", ge(0))
+
+
+@attrs.frozen(kw_only=True)
+class FusionConfig:
+    """The last stage: all parts' rankings become one, with probabilities."""
+
+    depth: int = _setting(100, "labels each part ranks", ge(1))
+    candidates: int = _setting(40, "how many of them may be suggested", ge(1))
+
+
+@attrs.frozen(kw_only=True)
 class Config:
     """All settings of a run."""
 
@@ -83,23 +179,46 @@ class Config:
     validation: float = _setting(
         0.1, "share of the training documents on which choices are made", and_(gt(0), le(0.5))
     )
+    device: Literal["auto", "cpu", "cuda"] = _setting(
+        "auto", "where the encoder computes; auto is a GPU where there is one"
+    )
+    tensorboard: bool = _setting(
+        False, "training curves for TensorBoard, beside logs/*.jsonl (pip install tensorboard)"
+    )
     features: FeaturesConfig = attrs.field(factory=FeaturesConfig)
     linear: LinearConfig = attrs.field(factory=LinearConfig)
     descriptions: DescriptionsConfig = attrs.field(factory=DescriptionsConfig)
+    encoder: EncoderConfig = attrs.field(factory=EncoderConfig)
+    classifier: ClassifierConfig = attrs.field(factory=ClassifierConfig)
+    retrieval: RetrievalConfig = attrs.field(factory=RetrievalConfig)
+    neighbours: NeighboursConfig = attrs.field(factory=NeighboursConfig)
+    fusion: FusionConfig = attrs.field(factory=FusionConfig)
 
     @classmethod
-    def load(cls, path: str | Path | None = None, overrides: Sequence[str] = ()) -> Config:
-        """Read a TOML file (or the defaults) and apply ``section.key=value`` overrides.
+    def load(cls, source: str | Path | None = None, overrides: Sequence[str] = ()) -> Config:
+        """Settings of a recipe, of a TOML file, or the defaults, with overrides applied.
+
+        Parameters
+        ----------
+        source : str, path or None
+            A name in ``RECIPES`` or a TOML file; None means the defaults.
+        overrides : sequence of str
+            Changes such as "linear.C=0.5".
 
         Examples
         --------
         >>> Config.load(overrides=["linear.C=0.5"]).linear.C
         0.5
         """
-        values: dict[str, Any] = {} if path is None else _read_toml(Path(path))
-        for override in overrides:
-            _apply(values, override)
-        return cls.from_dict(values)
+        if source is None or str(source) in RECIPES:
+            values = copy.deepcopy(RECIPES[str(source or "sparse")])
+        else:
+            values = _read_toml(Path(source))
+        return cls.from_dict(_changed(values, overrides))
+
+    def changed(self, overrides: Sequence[str]) -> Config:
+        """These settings with ``section.key=value`` overrides applied."""
+        return self.from_dict(_changed(self.to_dict(), overrides))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Config:
@@ -110,6 +229,11 @@ class Config:
             raise ConfigError("\n".join(troubles))
         return config
 
+    @property
+    def neural(self) -> bool:
+        """Whether a run has the neural half."""
+        return self.encoder.training != "none"
+
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values, for JSON."""
         return attrs.asdict(self)
@@ -117,6 +241,37 @@ class Config:
     def section(self, name: str) -> dict[str, Any]:
         """One section as plain values."""
         return attrs.asdict(getattr(self, name))
+
+
+# Complete sets of settings by name; configs/ has each of them as a commented file.
+RECIPES: dict[str, dict[str, Any]] = {
+    # The sparse half alone: no torch, minutes on any machine.
+    "sparse": {},
+    # The encoder as it is; poolers and head are trained on its states. Two cores will do.
+    "cpu-frozen": {
+        "descriptions": {"max_tokens": 32},
+        "encoder": {"training": "frozen"},
+        "classifier": {"epochs": 10},
+        "retrieval": {"epochs": 10},
+    },
+    # Everything is trained, on one GPU of any size: minutes with a small encoder.
+    "small-gpu": {"descriptions": {"max_tokens": 32}, "encoder": {"training": "full"}},
+    # What the paper says of its own runs (section 4.3): BERT-base, CLS for documents, dot product.
+    "paper": {
+        "linear": {"loss": "hinge", "C": 1.0, "rare_bonus": 0.0},
+        "descriptions": {"max_tokens": 16, "numbers": True},
+        "encoder": {
+            "training": "full",
+            "name": "bert-base-uncased",
+            "max_tokens": 512,
+            "document_pooling": "cls",
+            "label_pooling": "mean",
+            "similarity": "dot",
+        },
+        "classifier": {},
+        "retrieval": {"alive": 0.0, "hard_negatives": 10, "labels_per_batch": 500},
+    },
+}
 
 
 def template(config: Config | None = None) -> str:
@@ -154,12 +309,19 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(
-            f"There is no settings file {path}. `depl init > {path}` writes one."
+            f"There is no settings file {path}, nor a recipe of that name (there are "
+            f"{', '.join(RECIPES)}). `depl init > my.toml` writes a file to start from."
         ) from None
     except OSError as error:
         raise ConfigError(f"Cannot read the settings file {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
+
+
+def _changed(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    for override in overrides:
+        _apply(values, override)
+    return values
 
 
 def _apply(values: dict[str, Any], override: str) -> None:

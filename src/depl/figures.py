@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from depl.theory import Study
+
     Draw: TypeAlias = Callable[[Figure, Sequence[Report]], None]
 
 INK, LINE, GROUND = "#5b6470", "#d3d9e0", "#eceff3"
@@ -109,6 +111,45 @@ def draw_bands(figure: Figure, reports: Sequence[Report]) -> None:
     axes.set_xlabel("training documents of a label", labelpad=8)
     axes.set_ylim(bottom=0)
     _percent_axis(axes, f"{macro_f1(reports)} of the labels in the split, %", pad=10)
+
+
+def draw_theory(figure: Figure, study: Study) -> None:
+    """Bounds on the share of mis-ordered pairs beside the true share; margins beside drops."""
+    import numpy as np
+
+    from depl.theory import COSINE, bound, interval, misordering
+
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    grid = np.geomspace(64, 2**20, 40)
+    t, k = study.theorem, study.keyword
+    curves = {
+        "Theorem 1": [bound(t.gap, d).mean() for d in grid],
+        "the same, keywords alone": [bound(k.gap, d).mean() for d in grid],
+        "the same, unit vectors": [bound(k.cosine, d, constant=COSINE).mean() for d in grid],
+        "exact, keywords alone": [misordering(k.cosine, d).mean() for d in grid],
+    }
+    for i, (name, curve) in enumerate(curves.items()):
+        left.plot(grid, curve, color=colour(i), dashes=DASHES[i] or (None, None), label=name)
+    rates = k.pair_errors / study.pairs
+    ends = np.array([interval(int(e), study.pairs) for e in k.pair_errors])
+    bars = np.abs(ends.T - rates)
+    left.errorbar(study.dimensions, rates, bars, fmt="o", ms=4, color=INK, label="simulated")
+    left.set_xscale("log")
+    left.xaxis.set_major_formatter("{x:,.0f}")
+    left.minorticks_off()
+    left.set_ylim(0, 1.05)
+    left.set_xlabel("dimension d")
+    _percent_axis(left, "Share of pairs mis-ordered, and bounds on it", pad=8)
+    _, bins = np.histogram(np.concatenate([t.epsilon, t.delta], axis=None), 60)
+    for i, (name, values) in enumerate({"margin ε": t.epsilon, "dropped δ": t.delta}.items()):
+        density, _ = np.histogram(values, bins)
+        right.stairs(density / values.size * 100, bins, fill=True, alpha=0.6, color=COLOURS[4 + i])
+        middle = float(np.median(values))
+        right.text(middle, density.max() / values.size * 103, name, ha="center")
+    right.set_xlabel("in the theorem's setting")
+    _percent_axis(right, "Pairs, %", pad=8)
+    right.set_ylim(top=right.get_ylim()[1] * 1.08)
+    figure.legend(loc="outside lower left", ncols=2, frameon=False)
 
 
 def _percent_axis(axes: Axes, head: str, pad: float) -> None:

@@ -35,7 +35,7 @@ try:
     from transformers import AutoModel, PreTrainedModel
     from transformers.utils import logging
 
-    from depl.encoder import DualEncoder, Pooling
+    from depl.encoder import DualEncoder, Pooling, Similarity
 except ImportError as error:
     raise MissingExtraError(error.name or "torch", "neural", "A neural encoder") from None
 
@@ -132,6 +132,7 @@ def load_encoder(
     n_labels: int = 0,
     document_pooling: Pooling = "mean",
     label_pooling: Pooling = "mean",
+    similarity: Similarity = "cosine",
     seed: int = 0,
 ) -> DualEncoder:
     """A new dual encoder over a pretrained one, in float32 on the CPU.
@@ -140,7 +141,7 @@ def load_encoder(
     ----------
     folder : Path
         An encoder as Hugging Face lays it out, such as ``find_encoder`` gives.
-    n_labels, document_pooling, label_pooling
+    n_labels, document_pooling, label_pooling, similarity
         As in ``DualEncoder``.
     seed : int
         Decides the first weights of the head.
@@ -149,7 +150,11 @@ def load_encoder(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         encoder = DualEncoder(
-            bert, n_labels=n_labels, document_pooling=document_pooling, label_pooling=label_pooling
+            bert,
+            n_labels=n_labels,
+            document_pooling=document_pooling,
+            label_pooling=label_pooling,
+            similarity=similarity,
         )
     return encoder.eval()
 
@@ -217,6 +222,7 @@ def save(encoder: DualEncoder, folder: Path, tokenizer_folder: Path, *, max_toke
     settings = {
         "document_pooling": encoder.document_pooling,
         "label_pooling": encoder.label_pooling,
+        "similarity": "cosine" if encoder.cosine else "dot",
         "size": size,
         "n_labels": 0 if encoder.head is None else encoder.head.out_features,
         "max_tokens": max_tokens,
@@ -252,6 +258,7 @@ def load(folder: Path) -> DualEncoder:
         n_labels=settings["n_labels"],
         document_pooling=settings["document_pooling"],
         label_pooling=settings["label_pooling"],
+        similarity=settings["similarity"],
     )
     parameters = _own(encoder)
     arrays = read_tensors(folder / _OWN_WEIGHTS)

@@ -70,6 +70,33 @@ class Ranking:
         return out
 
     @classmethod
+    def from_pairs(
+        cls,
+        rows: NDArray[np.integer],
+        labels: NDArray[np.integer],
+        scores: NDArray[np.floating],
+        n_documents: int,
+        k: int,
+    ) -> Ranking:
+        """Top k of scored (document, label) pairs, each given once.
+
+        Examples
+        --------
+        >>> rows, labels, scores = np.array([1, 1]), np.array([4, 2]), np.array([0.5, 0.5])
+        >>> Ranking.from_pairs(rows, labels, scores, n_documents=2, k=2).indices
+        array([[-1, -1],
+               [ 2,  4]], dtype=int32)
+        """
+        out = cls.empty(n_documents, k)
+        order = np.lexsort((labels, -scores, rows))
+        rows, labels, scores = rows[order], labels[order], scores[order]
+        place = np.arange(len(rows)) - np.searchsorted(rows, rows)
+        kept = place < k
+        out.indices[rows[kept], place[kept]] = labels[kept]
+        out.scores[rows[kept], place[kept]] = scores[kept]
+        return out
+
+    @classmethod
     def concatenate(cls, parts: Sequence[Ranking]) -> Ranking:
         """Stack the rankings of consecutive batches of documents."""
         return cls(
@@ -93,6 +120,10 @@ class Ranking:
         out.indices[:, : self.k] = self.indices
         out.scores[:, : self.k] = self.scores
         return out
+
+    def take(self, rows: NDArray[np.integer]) -> Ranking:
+        """The rankings of some documents."""
+        return Ranking(self.indices[rows], self.scores[rows])
 
     def rows(self, labels: LabelSet) -> list[list[tuple[Label, float]]]:
         """Each document's labels with their scores, padding left out."""

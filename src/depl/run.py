@@ -4,20 +4,33 @@
 
     manifest.json                 which stages are whole, from what, how long they took
     config.json                   the settings the run was last fitted with
-    corpus/                       labels.parquet, train.parquet
-    features/                     terms.parquet, X.safetensors
-    linear/                       weights.safetensors, bias.safetensors
-    descriptions/                 descriptions.parquet
-    report/                       what ``depl evaluate`` wrote
+    corpus/         labels.parquet, train.parquet, Y.safetensors
+    features/       terms.parquet, X.safetensors
+    linear/         weights.safetensors, solved.safetensors
+    descriptions/   descriptions.parquet, names.safetensors, owners.safetensors
+    rehearsal/      the sparse half without the validation slice: what it says of the slice
+    tokens/         token ids of documents and labels; the SVM's hard negatives
+    states/         the encoder's states of the documents (frozen encoders only)
+    classifier/     the encoder after the first neural stage; rehearsal/ in it: without the slice
+    encoder/        the encoder after the second, likewise
+    index/          labels/, documents/: their vectors
+    fusion/         how the parts' rankings become one
+    logs/           training curves
+    report/         what ``depl evaluate`` wrote
+
+The rehearsal is the whole method fitted without the validation slice. Everything that must be
+chosen or fitted on documents the parts have not seen (epochs, fusion, probabilities) is chosen in
+the rehearsal; the parts are then fitted anew on all training documents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -29,10 +42,17 @@ from depl.config import Config
 from depl.corpus import Corpus, LabelSet
 from depl.errors import RunError
 from depl.features import TfidfFeatures
+from depl.fusion import Fusion
+from depl.index import LabelIndex
 from depl.keywords import Keywords
 from depl.linear import OneVsAllSVM
+from depl.names import NameMatch
+from depl.ranking import Ranking
+from depl.tokens import Tokens
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+
+Fold = Literal["rehearsal", "final"]
 
 
 class Run:
@@ -136,10 +156,14 @@ class Run:
         """The training documents."""
         return _io.read_corpus(self.require("corpus") / "train.parquet", self.labels)
 
+    @cached_property
+    def Y(self) -> csr_array:  # noqa: N802 - the notation of the field
+        """Which training document carries which label."""
+        return _io.read_sparse(self.require("corpus") / "Y.safetensors")
+
     def train_counts(self) -> tuple[NDArray[np.int64], int]:
         """How many training documents carry each label, and how many there are."""
-        t = _io.read_tensors(self.require("corpus") / "counts.safetensors")
-        return t["labels"], int(t["documents"][0])
+        return np.bincount(self.Y.indices, minlength=self.Y.shape[1]), self.Y.shape[0]
 
     def features(self) -> TfidfFeatures:
         """The fitted tf-idf."""
@@ -171,13 +195,65 @@ class Run:
         pairs = zip(t["keywords"], t["weights"], strict=True)
         return t["description"], [list(zip(words, w, strict=True)) for words, w in pairs]
 
+    def names(self) -> NameMatch:
+        """What matches label names with texts."""
+        folder = self.require("descriptions")
+        owner = _io.read_tensors(folder / "owners.safetensors", "owner")["owner"]
+        return NameMatch(_io.read_sparse(folder / "names.safetensors"), owner)
+
+    def rehearsal(self) -> Rehearsal:
+        """What the sparse half, fitted without the validation slice, says of it."""
+        folder = self.require("rehearsal")
+        rows = _io.read_tensors(folder / "slice.safetensors", "held_out", "rest")
+        return Rehearsal(
+            rows["held_out"],
+            rows["rest"],
+            {name: _io.read_ranking(folder / f"{name}.safetensors") for name in ("svm", "names")},
+        )
+
+    def tokens(self, name: str) -> Tokens:
+        """Token ids of "documents", label "names", "descriptions", or those of the "rehearsal"."""
+        t = _io.read_tensors(self.require("tokens") / f"{name}.safetensors", "ids", "indptr")
+        return Tokens(t["ids"].astype(np.int32), t["indptr"])
+
+    def hard_negatives(self, fold: Fold) -> Ranking:
+        """What the SVM takes the documents it was fitted on for."""
+        stage = "tokens" if fold == "final" else "rehearsal"
+        return _io.read_ranking(self.require(stage) / "hard.safetensors")
+
+    def states(self) -> NDArray[np.float32]:
+        """The frozen encoder's pooled states of the training documents."""
+        path = self.require("states") / "states.safetensors"
+        return _io.read_tensors(path, "documents")["documents"].astype(np.float32)
+
+    def encoder_folder(self, stage: str, fold: Fold = "final") -> Path:
+        """Where the encoder lies after the stage "classifier" or "encoder"."""
+        folder = self.require(stage)
+        return folder if fold == "final" else folder / "rehearsal"
+
+    def index(self, name: str) -> LabelIndex:
+        """The index of "labels" or "documents"."""
+        return LabelIndex.load(self.require("index") / name)
+
+    def fusion(self) -> Fusion:
+        """How the parts' rankings become one."""
+        return Fusion.load(self.require("fusion"))
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """The validation slice, the rest, and the sparse parts' rankings of the slice."""
+
+    held_out: NDArray[np.int64]
+    rest: NDArray[np.int64]
+    rankings: dict[str, Ranking]
+
 
 def write_corpus(folder: Path, corpus: Corpus) -> None:
-    """Keep the training documents, the label set and the counts."""
+    """Keep the training documents, the label set, and who carries what."""
     _io.write_labels(folder / "labels.parquet", corpus.labels)
     _io.write_corpus(folder / "train.parquet", corpus)
-    counts = {"labels": corpus.label_counts, "documents": np.array([len(corpus)])}
-    _io.write_tensors(folder / "counts.safetensors", counts)
+    _io.write_sparse(folder / "Y.safetensors", corpus.Y)
 
 
 def write_features(folder: Path, features: TfidfFeatures, X: csr_array) -> None:
@@ -205,3 +281,24 @@ def write_descriptions(
         "weights": pa.array([[w for _, w in row] for row in pairs], pa.list_(pa.float32())),
     }
     _io.write_table(folder / "descriptions.parquet", columns)
+
+
+def write_names(folder: Path, names: NameMatch) -> None:
+    """Keep the names' vectors, and whose they are."""
+    _io.write_sparse(folder / "names.safetensors", names.names)
+    _io.write_tensors(folder / "owners.safetensors", {"owner": names.owner})
+
+
+def write_rehearsal(folder: Path, rehearsal: Rehearsal) -> None:
+    """Keep the slice, the rest, and the rankings of the slice."""
+    rows = {"held_out": rehearsal.held_out, "rest": rehearsal.rest}
+    _io.write_tensors(folder / "slice.safetensors", rows)
+    for name, ranking in rehearsal.rankings.items():
+        _io.write_ranking(folder / f"{name}.safetensors", ranking)
+
+
+def write_tokens(folder: Path, name: str, tokens: Tokens) -> None:
+    """Keep token ids, in two bytes each where they fit."""
+    small = tokens.ids.max(initial=0) < 2**16
+    ids = tokens.ids.astype(np.uint16 if small else np.int32)
+    _io.write_tensors(folder / f"{name}.safetensors", {"ids": ids, "indptr": tokens.indptr})

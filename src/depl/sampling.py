@@ -34,10 +34,8 @@ class LabelSampler:
         self.seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
         self.hard = None if hard is None or n_hard == 0 else self._negatives(hard, n_hard)
 
-    def draw(
-        self, documents: NDArray[np.int64], rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The subset for these documents (ascending), and their targets (documents x subset)."""
+    def draw(self, documents: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """The label subset for these documents, ascending."""
         batch = self.Y[documents]
         chosen = [batch.indices]
         if self.hard is not None:
@@ -48,10 +46,17 @@ class LabelSampler:
         if missing > 0:
             others = np.setdiff1d(self.seen, subset, assume_unique=True)
             subset = np.sort(np.concatenate([subset, rng.choice(others, missing, replace=False)]))
+        return subset
+
+    def targets(
+        self, documents: NDArray[np.int64], subset: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """1 where a document carries a label of the subset, (documents x subset)."""
+        batch = self.Y[documents]
         targets = np.zeros((len(documents), len(subset)), np.float32)
         rows = np.repeat(np.arange(len(documents)), np.diff(batch.indptr))
         targets[rows, np.searchsorted(subset, batch.indices)] = 1.0
-        return subset, targets
+        return targets
 
     def _negatives(self, ranking: Ranking, n: int) -> NDArray[np.int32]:
         """The first n seen labels of each row that the document does not carry; -1 behind them."""

@@ -5,30 +5,35 @@
     joint        the mean of both branches over the same subset   its cross-entropy
 
 DE-ret is ``dual`` over label names, DEPL ``dual`` over pseudo descriptions, DEPL+c ``joint``.
+
+Texts come as ``Tokens``, and the encoder is trained; or as an array of its pooled states, and it is
+left as it is (the frozen recipe for CPUs: states are computed once, training takes seconds).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812 - what everybody calls it
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 
-from depl.encoder import DualEncoder, TokenBank
-from depl.errors import ConfigError
-from depl.losses import binary_cross_entropy, joint_cross_entropy
-from depl.ranking import Ranking
+from depl._progress import Tell, bar
+from depl.checkpoints import Checkpoint
+from depl.encoder import DualEncoder
+from depl.encoding import Texts
+from depl.objectives import Classify, Objective, Retrieve, make_loss
+from depl.processes import Processes
 from depl.sampling import LabelSampler
-from depl.tokens import Tokens, batches
+from depl.tokens import Tokens
 
-Objective = Literal["classifier", "dual", "joint"]
+_TELL_EVERY = 20  # steps between two looks at the loss: a look makes the GPU wait
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +41,14 @@ class Schedule:
     """How long, in what portions, and how fast.
 
     The learning rates rise over the first ``warmup`` share of the steps and fall linearly to zero
-    over the rest. ``alive`` is the share of each branch's own loss in the joint one.
+    over the rest. ``alive`` is the share of each branch's own loss in the joint one. A batch is
+    computed in ``accumulate`` portions where it does not fit the memory at once. ``patience`` is
+    the number of epochs without a better validation score after which training stops early.
     """
 
     epochs: int = 4
     batch_size: int = 128
+    accumulate: int = 1
     encoder_lr: float = 1e-4
     pooler_lr: float = 1e-3
     head_lr: float = 1e-2
@@ -49,148 +57,234 @@ class Schedule:
     weight_decay: float = 0.01
     alive: float = 0.7
     max_grad_norm: float = 1.0
+    patience: int = 3
+
+
+@dataclass(frozen=True)
+class Validation:
+    """How good the encoder is on documents it does not train on."""
+
+    score: float  # the one number that decides when to stop
+    branches: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What an observer is told after every epoch."""
+    """What an observer is told, every few steps and after every epoch."""
 
-    epoch: int
-    loss: float
+    step: int
+    epoch: int  # from 1
+    loss: float  # mean since the last time
     documents_per_second: float
+    epoch_ends: bool
+    validation: Validation | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How training went."""
+
+    epochs: int  # the best number of them: with what the encoder is left
+    score: float | None  # its validation score
 
 
 def train(
     encoder: DualEncoder,
-    documents: Tokens,
+    documents: Texts,
     Y: csr_array,
     *,
     objective: Objective,
     schedule: Schedule,
-    labels: Tokens | None = None,
+    labels: Texts | None = None,
     sampler: LabelSampler | None = None,
     seed: int = 0,
+    stop_after: int | None = None,
+    validate: Callable[[DualEncoder], Validation] | None = None,
+    checkpoint: Checkpoint | None = None,
+    processes: Processes | None = None,
     observe: Callable[[Progress], None] = lambda progress: None,
-) -> DualEncoder:
+    title: str = "training",
+) -> Outcome:
     """Train in place.
 
     Parameters
     ----------
     encoder : DualEncoder
-        On the device where training is to happen.
-    documents : Tokens
-        The training documents.
+        On the device where training is to happen. It is left ready to encode, as it was after its
+        best epoch.
+    documents : Tokens or array of shape (n_documents, size)
+        The training documents, or their pooled states if the encoder is to stay as it is.
     Y : csr_array of shape (n_documents, n_labels)
         Who carries which label.
     objective : {"classifier", "dual", "joint"}
         What to minimise.
     schedule : Schedule
         How.
-    labels : Tokens
+    labels : Tokens or array of shape (n_labels, size)
         Label names or pseudo descriptions, for "dual" and "joint".
     sampler : LabelSampler
         Draws each batch's label subset, for "dual" and "joint".
     seed : int
         Decides order, subsets and dropout, step by step.
+    stop_after : int or None
+        End after so many epochs of the schedule, such as were best in an earlier training.
+    validate : callable or None
+        Scores the encoder after every epoch; the best epoch's weights are kept.
+    checkpoint : Checkpoint or None
+        Where to keep the place from which a killed training goes on.
+    processes : Processes or None
+        With whom this process trains; None: alone.
     observe : callable
-        Told of every epoch.
-
-    Returns
-    -------
-    DualEncoder
-        The same encoder, ready to encode.
+        Told every few steps, and of every epoch.
+    title : str
+        What the progress bar calls this training.
     """
-    loss_of = _loss_function(encoder, documents, Y, labels, sampler, objective, schedule.alive)
-    n = len(documents)
-    total = -(-n // schedule.batch_size) * schedule.epochs
+    team = processes or Processes(device=encoder.device)
+    frozen = not isinstance(documents, Tokens)
+    encoder.bert.requires_grad_(not frozen)
+    loss_of = make_loss(encoder, documents, Y, labels, sampler, objective, schedule.alive)
     optimizer = torch.optim.AdamW(
-        parameter_groups(encoder, schedule),
+        parameter_groups(encoder, schedule, frozen=frozen),
         weight_decay=schedule.weight_decay,
         fused=encoder.device.type == "cuda",
     )
     rates = [group["lr"] for group in optimizer.param_groups]
-    encoder.train()
-    step = 0
-    for epoch in range(schedule.epochs):
-        order = np.random.default_rng([seed, epoch]).permutation(n)
-        start, losses = time.perf_counter(), []
-        for first in range(0, n, schedule.batch_size):
-            # Everything random hangs on the number of the step, so training can go on from any.
-            rng = np.random.default_rng([seed, step, 1])
-            torch.manual_seed(int(rng.integers(2**62)))
+    n, size = len(documents), schedule.batch_size
+    per_epoch = -(-n // size)
+    epochs = schedule.epochs if stop_after is None else min(stop_after, schedule.epochs)
+    place, best = _Place(), None
+    if checkpoint is not None:
+        place = _Place(**(checkpoint.load(encoder, optimizer) or {}))
+        best = checkpoint.load_best()
+    with bar(title, total=epochs * per_epoch) as tell:
+        meter = _Meter(tell, observe if team.first else lambda progress: None, epochs)
+        for step in range(place.step, epochs * per_epoch):
+            epoch, position = divmod(step, per_epoch)
+            rows = _order(n, seed, epoch)[position * size : (position + 1) * size]
+            slope = _slope(step, schedule.epochs * per_epoch, schedule.warmup)
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate * _slope(step, total, schedule.warmup)
-            loss = loss_of(order[first : first + schedule.batch_size], rng)
-            loss.backward()  # type: ignore[no-untyped-call]
+                group["lr"] = rate * slope
+            encoder.train()
+            loss = _gradients(encoder, loss_of, rows, [seed, step], schedule.accumulate, team)
             nn.utils.clip_grad_norm_(encoder.parameters(), schedule.max_grad_norm)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-            losses.append(loss.detach())
-            step += 1
-        mean = float(torch.stack(losses).mean())
-        observe(Progress(epoch, mean, n / (time.perf_counter() - start)))
-    return encoder.eval()
+            meter.add(loss, len(rows))
+            place.step = step + 1
+            if position < per_epoch - 1:
+                if place.step % _TELL_EVERY == 0:
+                    meter.tell(place.step, epoch + 1)
+                if checkpoint is not None and team.first and checkpoint.due:
+                    checkpoint.save(encoder, optimizer, asdict(place))
+                continue
+            meter.pause()
+            found = None
+            if validate is not None:
+                found = team.agree(validate(encoder.eval()) if team.first else None)
+            if found is None or place.score is None or found.score > place.score:
+                place.best, place.score = epoch + 1, None if found is None else found.score
+                best = {k: v.detach().cpu().clone() for k, v in encoder.state_dict().items()}
+                if checkpoint is not None and team.first and found is not None:
+                    checkpoint.save_best(best)
+            if checkpoint is not None and team.first:
+                checkpoint.save(encoder, optimizer, asdict(place))
+            meter.tell(place.step, epoch + 1, ends=True, validation=found)
+            if validate is not None and place.step // per_epoch - place.best >= schedule.patience:
+                break
+    if best is not None and place.best * per_epoch != place.step:
+        encoder.load_state_dict(best)
+    encoder.eval()
+    return Outcome(place.best, place.score)
 
 
-def _loss_function(
-    encoder: DualEncoder,
-    documents: Tokens,
-    Y: csr_array,
-    labels: Tokens | None,
-    sampler: LabelSampler | None,
-    objective: Objective,
-    alive: float,
-) -> Callable[[NDArray[np.int64], np.random.Generator], Tensor]:
-    """The objective as a function of a batch of documents."""
-    device, head = encoder.device, encoder.head
-    bank = TokenBank(documents, device)
-    if objective == "classifier":
-        if head is None:
-            raise ConfigError("A classifier needs a head: make the encoder with n_labels.")
+@dataclass
+class _Place:
+    """How far training is, and its best epoch so far: what a checkpoint keeps beside weights."""
 
-        def classify(rows: NDArray[np.int64], rng: np.random.Generator) -> Tensor:
-            return binary_cross_entropy(
-                head(encoder.encode_documents(bank.pack(rows))), _targets(Y[rows], device)
+    step: int = 0
+    best: int = 0
+    score: float | None = None
+
+
+class _Meter:
+    """Mean loss and speed since it was last read; looking at the loss makes a GPU wait."""
+
+    def __init__(self, tell: Tell, observe: Callable[[Progress], None], epochs: int) -> None:
+        self._tell, self._observe, self._epochs = tell, observe, epochs
+        self._remark = ""
+        self._reset()
+
+    def _reset(self) -> None:
+        self._losses: list[Tensor] = []
+        self._documents, self._seconds = 0, 0.0
+        self._start = time.perf_counter()
+
+    def add(self, loss: Tensor, documents: int) -> None:
+        self._losses.append(loss)
+        self._documents += documents
+
+    def pause(self) -> None:
+        """Training rests from here to the next reading: validation is not its speed."""
+        float(self._losses[-1])  # wait for the GPU
+        self._seconds = time.perf_counter() - self._start
+
+    def tell(
+        self, step: int, epoch: int, ends: bool = False, validation: Validation | None = None
+    ) -> None:
+        loss = float(torch.stack(self._losses).mean())
+        speed = self._documents / (self._seconds or time.perf_counter() - self._start)
+        if validation is not None:
+            self._remark = "  ".join(
+                f"{branch} P@1 {scores['P@1']:.1f}"
+                for branch, scores in validation.branches.items()
             )
-
-        return classify
-    if labels is None or sampler is None or (objective == "joint" and head is None):
-        raise ConfigError(
-            f"The objective {objective!r} needs the labels' texts and a sampler"
-            + (", and the encoder a head." if objective == "joint" else ".")
+        self._observe(Progress(step, epoch, loss, speed, ends, validation))
+        self._tell(
+            step, f"{epoch}/{self._epochs}  loss {loss:.5f}  {speed:,.0f} docs/s  {self._remark}"
         )
-    label_bank = TokenBank(labels, device)
-
-    def retrieve(rows: NDArray[np.int64], rng: np.random.Generator) -> Tensor:
-        subset, drawn = sampler.draw(rows, rng)
-        targets = torch.from_numpy(drawn).to(device)
-        phi_doc = encoder.encode_documents(bank.pack(rows))
-        phi_label = encoder.encode_labels(label_bank.pack(subset))
-        dual = encoder.similarity(phi_doc, phi_label)
-        if objective == "dual" or head is None:
-            return binary_cross_entropy(dual, targets)
-        chosen = torch.from_numpy(subset).to(device)
-        dense = F.linear(phi_doc, head.weight[chosen], head.bias[chosen])
-        return joint_cross_entropy(dual, dense, targets, alive)
-
-    return retrieve
+        self._reset()
 
 
-def _targets(batch: csr_array, device: torch.device) -> Tensor:
-    """A batch's rows of Y, dense, made on the device."""
-    targets = torch.zeros(batch.shape, device=device)
-    rows = np.repeat(np.arange(batch.shape[0]), np.diff(batch.indptr))
-    at = torch.from_numpy(np.stack([rows, batch.indices.astype(np.int64)])).to(device)
-    targets[at[0], at[1]] = 1.0
-    return targets
+@lru_cache(maxsize=1)
+def _order(n: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    return np.random.default_rng([seed, epoch]).permutation(n)
 
 
-def parameter_groups(encoder: DualEncoder, schedule: Schedule) -> list[dict[str, Any]]:
-    """Four groups with a learning rate each: encoder, poolers, head, scale and offset."""
+def _gradients(
+    encoder: DualEncoder,
+    loss_of: Classify | Retrieve,
+    rows: NDArray[np.int64],
+    seed: list[int],
+    accumulate: int,
+    team: Processes,
+) -> Tensor:
+    """Leave the gradient of the batch's loss in the parameters; gives the loss.
+
+    The batch is cut into portions, some for each process; the label subset is the whole batch's, so
+    that neither the number of processes nor that of portions changes what is minimised.
+    """
+    # Everything random hangs on the number of the step, so training can go on from any.
+    rng = np.random.default_rng([*seed, 1])
+    torch.manual_seed(int(rng.integers(2**62)) + team.rank)
+    subset = loss_of.subset(rows, rng)
+    total = torch.zeros((), device=encoder.device)
+    for portion in team.share(np.array_split(rows, accumulate * team.count)):
+        # A process without a document still takes part, so that all have the same gradients.
+        loss = loss_of(portion if len(portion) else rows[:1], subset) * (len(portion) / len(rows))
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += loss.detach()
+    team.sum_gradients(encoder.parameters())
+    return team.sum(total)
+
+
+def parameter_groups(
+    encoder: DualEncoder, schedule: Schedule, *, frozen: bool = False
+) -> list[dict[str, Any]]:
+    """Four groups with a learning rate each: encoder (unless frozen), poolers, head, scale."""
     head = [] if encoder.head is None else list(encoder.head.parameters())
     poolers = [*encoder.document_pooler.parameters(), *encoder.label_pooler.parameters()]
     groups = [
-        (list(encoder.bert.parameters()), schedule.encoder_lr),
+        ([] if frozen else list(encoder.bert.parameters()), schedule.encoder_lr),
         (poolers, schedule.pooler_lr),
         (head, schedule.head_lr),
         # Seen on EURLEX57K: started at 10 and at the poolers' rate the scale hardly moved, and
@@ -206,30 +300,3 @@ def _slope(step: int, total: int, warmup: float) -> float:
     if step < rise:
         return (step + 1) / rise
     return max(0.0, (total - step) / max(1, total - rise))
-
-
-@torch.no_grad()
-def encode(
-    encoder: DualEncoder, tokens: Tokens, side: Literal["document", "label"], budget: int = 65_536
-) -> Tensor:
-    """Vectors of many texts, (n, size) float32, in batches of about ``budget`` tokens."""
-    encoder.eval()
-    run = encoder.encode_documents if side == "document" else encoder.encode_labels
-    out = torch.empty(len(tokens), encoder.document_pooler.out_features, device=encoder.device)
-    bank = TokenBank(tokens, encoder.device)
-    for rows in batches(tokens.lengths, budget):
-        out[torch.from_numpy(rows).to(out.device)] = run(bank.pack(rows))
-    return out
-
-
-@torch.no_grad()
-def rank(scores: Callable[[slice], Tensor], n: int, k: int, block: int = 2_048) -> Ranking:
-    """Top k of scores computed a block of documents at a time; ties by label position."""
-    out = Ranking.empty(n, k)
-    for first in range(0, n, block):
-        rows = slice(first, min(first + block, n))
-        values, labels = torch.sort(scores(rows), dim=1, descending=True, stable=True)
-        width = min(k, values.shape[1])
-        out.indices[rows, :width] = labels[:, :width].cpu().numpy()
-        out.scores[rows, :width] = values[:, :width].cpu().numpy()
-    return out

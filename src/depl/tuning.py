@@ -6,12 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl import metrics
 from depl.linear import OneVsAllSVM
 
 _K = 5
+
+
+def validation_slice(
+    n: int, fraction: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A random share of n documents to choose by, and the rest to learn from; both ascending."""
+    order = np.random.default_rng(seed).permutation(n)
+    cut = min(max(1, round(fraction * n)), n - 1)
+    return np.sort(order[:cut]), np.sort(order[cut:])
 
 
 def choose_C(  # noqa: N802 - C is what everybody calls it
@@ -47,9 +57,7 @@ def choose_C(  # noqa: N802 - C is what everybody calls it
     scores : list of dict
         For every value: C, P@5, PSP@5.
     """
-    order = np.random.default_rng(seed).permutation(X.shape[0])
-    cut = max(1, round(fraction * X.shape[0]))
-    held_out, rest = np.sort(order[:cut]), np.sort(order[cut:])
+    held_out, rest = validation_slice(X.shape[0], fraction, seed)
     counts = np.bincount(Y[rest].indices, minlength=Y.shape[1])
     inverse = metrics.inverse_propensities(counts, len(rest))
     scores = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -14,10 +16,10 @@ from transformers import (
     MPNetModel,
 )
 
-from depl.encoder import DualEncoder, TokenBank, token_states
+from depl.encoder import DualEncoder, TokenBank, pooled_batches, token_states
+from depl.encoding import encode
 from depl.pretrained import load_encoder
-from depl.tokens import Tokens, tokenize
-from depl.training import encode
+from depl.tokens import Tokens, batches, tokenize
 
 CPU = torch.device("cpu")
 SIZES = {"vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -181,11 +183,77 @@ def test_scores_teach_every_part(encoder):
     assert [n for n in still if not n.endswith(keys)] == []
 
 
-@pytest.mark.parametrize("budget", [1, 40, 10_000])
-def test_encoding_in_batches_keeps_the_order_of_the_texts(encoder, tiny_folder, toy, budget):
+def pool_in_batches(encoder, tokens, budget=1_000):
+    """Pooled states of all texts, put together from batches of about ``budget`` tokens."""
+    bank = TokenBank(tokens, CPU)
+    out = torch.full((len(tokens), 32), float("nan"))
+    for rows, states in pooled_batches(encoder, bank, batches(tokens.lengths, budget), "mean"):
+        out[torch.from_numpy(rows)] = states
+    return out
+
+
+@pytest.mark.parametrize("lengths", [*LENGTHS.values(), []], ids=[*LENGTHS, "none"])
+@pytest.mark.parametrize("budget", [1, 20, 1_000])
+def test_pooling_in_batches_gives_the_means_of_hugging_face(encoder, lengths, budget):
+    tokens = random_tokens(lengths)
+    found = pool_in_batches(encoder, tokens, budget)
+    with torch.no_grad():
+        states = states_by_hugging_face(encoder.bert, tokens) if lengths else []
+    expected = torch.stack([s.mean(0) for s in states]) if lengths else torch.empty(0, 32)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+@pytest.fixture
+def set_threads():
+    """Sets PyTorch's number of threads until the test ends."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_vectors_do_not_depend_on_the_number_of_threads(encoder, set_threads, threads):
+    tokens = random_tokens([int(n) for n in np.random.default_rng(3).integers(1, 64, 40)])
+    set_threads(1)
+    alone = pool_in_batches(encoder, tokens, 100)
+    set_threads(threads)
+    assert torch.equal(pool_in_batches(encoder, tokens, 100), alone)
+    assert torch.get_num_threads() == threads
+
+
+def test_the_threads_are_given_back_when_a_batch_fails_or_nobody_wants_the_rest(
+    encoder, set_threads
+):
+    set_threads(3)
+    tokens = random_tokens([3, 4, 5])
+    bank, rows = TokenBank(tokens, CPU), [np.array([0]), np.array([1]), np.array([7])]
+    with pytest.raises(IndexError):
+        list(pooled_batches(encoder, bank, rows, "mean"))
+    assert threads_of_a_new_thread() == 3
+    some = pooled_batches(encoder, bank, rows[:2], "mean")
+    next(some)
+    some.close()
+    assert threads_of_a_new_thread() == 3
+
+
+def threads_of_a_new_thread():
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(torch.get_num_threads).result()
+
+
+def test_without_onednn_the_states_are_the_same(encoder, monkeypatch):
+    batch = pack_all(random_tokens(LENGTHS["mixed"]))
+    with torch.no_grad():
+        expected = token_states(encoder.bert, batch, training=False)
+        monkeypatch.setattr("depl.encoder._ONEDNN", False)
+        found = token_states(encoder.bert, batch, training=False)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+def test_encoding_keeps_the_order_of_the_texts(encoder, tiny_folder, toy):
     texts = [*toy.texts[:10], *toy.names, ""]
     tokens = tokenize(texts, tiny_folder, 16)
-    found = encode(encoder, tokens, "document", budget=budget)
+    found = encode(encoder, tokens, "document")
     with torch.no_grad():
         one_by_one = [
             states_by_hugging_face(encoder.bert, tokens.take(np.array([i])))[0].mean(0)

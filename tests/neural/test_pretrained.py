@@ -17,10 +17,10 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel, DistilBertConfig, DistilBertModel
 from transformers.utils import logging
 
+from depl.encoding import encode
 from depl.errors import ConfigError, MissingExtraError, RunError
 from depl.pretrained import DEFAULT_ENCODER, find_encoder, load, load_encoder, save
 from depl.tokens import tokenize
-from depl.training import encode
 
 MAX_TOKENS = 10
 

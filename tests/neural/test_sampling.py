@@ -38,7 +38,8 @@ def hard_negatives(Y, ranking, document, n):
 def test_a_subset_is_what_it_should_be(situation, n_hard, size, seed):
     Y, ranking, batch = situation
     sampler = LabelSampler(Y, ranking, n_hard=n_hard, size=size)
-    subset, targets = sampler.draw(batch, np.random.default_rng(seed))
+    subset = sampler.draw(batch, np.random.default_rng(seed))
+    targets = sampler.targets(batch, subset)
     seen = set(Y.indices.tolist())
     positives = set(Y[batch].indices.tolist())
     hard = {j for i in batch for j in hard_negatives(Y, ranking, i, n_hard)}
@@ -62,9 +63,9 @@ def test_hard_negatives_are_the_first_of_the_ranking_that_a_document_does_not_ca
 def test_a_label_may_be_hard_for_one_document_and_right_for_another():
     Y = indicator([[0], [1]], 3)
     ranking = Ranking(np.array([[1, 0], [0, 1]], np.int32), np.zeros((2, 2), np.float32))
-    subset, targets = LabelSampler(Y, ranking, n_hard=1, size=2).draw(
-        np.array([1, 0]), np.random.default_rng(0)
-    )
+    sampler, batch = LabelSampler(Y, ranking, n_hard=1, size=2), np.array([1, 0])
+    subset = sampler.draw(batch, np.random.default_rng(0))
+    targets = sampler.targets(batch, subset)
     assert subset.tolist() == [0, 1]
     assert targets.tolist() == [[0, 1], [1, 0]]
 
@@ -76,7 +77,7 @@ def test_without_hard_negatives_the_rest_is_random_and_even(n_hard):
     sampler = LabelSampler(Y, ranking, n_hard=n_hard, size=6)
     assert sampler.hard is None
     rng = np.random.default_rng(1)
-    drawn = np.concatenate([sampler.draw(np.array([0]), rng)[0] for _ in range(2_000)])
+    drawn = np.concatenate([sampler.draw(np.array([0]), rng) for _ in range(2_000)])
     counts = np.bincount(drawn, minlength=25)
     assert counts[0] == 2_000
     assert (counts[20:] == 0).all()  # no training document carries them
@@ -88,5 +89,5 @@ def test_the_generator_alone_decides():
     Y = indicator([[j] for j in range(50)], 50)
     sampler = LabelSampler(Y, None, n_hard=0, size=10)
     batch = np.array([3, 7])
-    subsets = [sampler.draw(batch, np.random.default_rng(s))[0].tolist() for s in (4, 4, 5)]
+    subsets = [sampler.draw(batch, np.random.default_rng(s)).tolist() for s in (4, 4, 5)]
     assert subsets[0] == subsets[1] != subsets[2]

@@ -10,11 +10,12 @@ import torch
 
 from depl import pretrained
 from depl.corpus import indicator
+from depl.encoding import encode, rank
 from depl.errors import ConfigError
 from depl.ranking import Ranking
 from depl.sampling import LabelSampler
 from depl.tokens import tokenize
-from depl.training import Schedule, encode, parameter_groups, rank, train
+from depl.training import Schedule, parameter_groups, train
 
 OBJECTIVES = ("classifier", "dual", "joint")
 SCHEDULE = Schedule(epochs=50, batch_size=16, encoder_lr=3e-3, pooler_lr=1e-2, head_lr=3e-2)
@@ -72,7 +73,7 @@ def r_precision(scores, Y):
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_loss_falls_and_every_epoch_is_told(trained, objective):
     _, told = trained[objective]
-    assert [p.epoch for p in told] == list(range(SCHEDULE.epochs))
+    assert [p.epoch for p in told if p.epoch_ends] == list(range(1, SCHEDULE.epochs + 1))
     assert told[-1].loss < 0.2 * told[0].loss
     assert all(p.documents_per_second > 0 for p in told)
 

@@ -32,18 +32,31 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 @app.command()
-def init() -> None:
-    """Print a complete, commented settings file."""
-    from depl.config import template
+def init(
+    recipe: Annotated[
+        str, typer.Argument(metavar="[RECIPE]", help="sparse, cpu-frozen, small-gpu or paper.")
+    ] = "sparse",
+) -> None:
+    """Print a complete, commented settings file to start from."""
+    from depl.config import Config, template
 
-    typer.echo(template(), nl=False)
+    typer.echo(template(Config.load(recipe)), nl=False)
 
 
 @app.command()
 def fit(
-    corpus: CorpusFolder,
-    out: Annotated[Path, typer.Option("--out", help="Run folder to make or to continue.")],
-    config: Annotated[Path | None, typer.Option("--config", help="Settings (TOML).")] = None,
+    corpus: Annotated[
+        Path, typer.Argument(metavar="CORPUS|RUN", help="A corpus, or a run to go on with.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Run folder to make or to continue.")
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config", help="sparse (the default), cpu-frozen, small-gpu, paper, or a TOML file."
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="One setting: section.key=value.")
     ] = None,
@@ -57,7 +70,7 @@ def fit(
     format_: Format = None,
     on_error: OnError = "stop",
 ) -> None:
-    """Train on CORPUS. Give the same command again to continue an interrupted run."""
+    """Train on CORPUS. The same command again, or `depl fit RUN`, continues an interrupted run."""
     from depl.cli.fit import fit as run
 
     run(
@@ -79,6 +92,9 @@ def evaluate(
         list[Path], typer.Argument(metavar="RUN... CORPUS", help="One run or more, and a corpus.")
     ],
     split: Annotated[str, typer.Option("--split", help="Which split to score on.")] = "dev",
+    parts: Annotated[
+        bool, typer.Option("--parts", help="Score every part of the run on its own, too.")
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -92,22 +108,75 @@ def evaluate(
     """Score one run or several side by side: table, JSON, and an HTML report with figures."""
     from depl.cli.evaluate import evaluate as run
 
-    run(paths, split=split, report=report, format=format_, on_error=on_error, as_json=json_)
+    run(
+        paths,
+        split=split,
+        parts=parts,
+        report=report,
+        format=format_,
+        on_error=on_error,
+        as_json=json_,
+    )
 
 
 @app.command()
 def predict(
     run_folder: RunFolder,
-    file: Annotated[
-        str, typer.Argument(metavar="[FILE|-]", help="JSON lines with a text, or a text a line.")
-    ] = "-",
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE...|-]",
+            help="Documents: plain text (one a line), JSON lines, CSV, TSV or Parquet, also "
+            "compressed; - or nothing for standard input.",
+        ),
+    ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Labels a document.")] = 5,
-    json_: Json = False,
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", help="Leave out labels with a lower score.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", help="Write to this .jsonl, .csv, .tsv or .parquet file."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted --output.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an --output that exists.")
+    ] = False,
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="text, jsonl, csv, tsv or parquet; recognised if not given."),
+    ] = None,
+    whole_files: Annotated[
+        bool,
+        typer.Option("--whole-files", help="A document a file; FILE may be a folder of .txt."),
+    ] = False,
+    text_column: Annotated[
+        str, typer.Option("--text-column", help="Column or field of the text.")
+    ] = "text",
+    id_column: Annotated[
+        str | None, typer.Option("--id-column", help="Column or field of the id; by default id.")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON lines for machines.")] = False,
 ) -> None:
-    """Suggest labels for the documents of FILE, or of standard input."""
+    """Suggest labels for documents, few or millions: to the terminal, or to a file."""
     from depl.cli.predict import predict as run
 
-    run(run_folder, file, k=k, as_json=json_)
+    run(
+        run_folder,
+        files or ["-"],
+        k=k,
+        threshold=threshold,
+        output=output,
+        resume=resume,
+        overwrite=overwrite,
+        format=format_,
+        whole_files=whole_files,
+        text_column=text_column,
+        id_column=id_column,
+        as_json=json_,
+    )
 
 
 @labels_app.callback()
@@ -152,6 +221,32 @@ def info(
     from depl.cli.info import info as run
 
     run(path, format=format_, on_error=on_error, as_json=json_)
+
+
+@app.command()
+def theory(
+    run_folder: RunFolder,
+    corpus: CorpusFolder,
+    split: Annotated[str, typer.Option("--split", help="Which split to measure on.")] = "dev",
+    documents: Annotated[
+        int, typer.Option("--documents", min=1, help="Measure on so many, drawn at random.")
+    ] = 200,
+    format_: Format = None,
+    on_error: OnError = "stop",
+    json_: Json = False,
+) -> None:
+    """Measure what the paper's Theorem 1 says about real documents, and how close it comes."""
+    from depl.cli.theory import run_theory
+
+    run_theory(
+        run_folder,
+        corpus,
+        split=split,
+        documents=documents,
+        format=format_,
+        on_error=on_error,
+        as_json=json_,
+    )
 
 
 @app.command()

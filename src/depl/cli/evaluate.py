@@ -27,6 +27,7 @@ def evaluate(
     paths: Sequence[Path],
     *,
     split: str,
+    parts: bool,
     report: Path | None,
     format: str | None,
     on_error: Literal["stop", "skip"],
@@ -42,14 +43,19 @@ def evaluate(
     with progress():
         data = readers.read(folder, format=format, on_error=on_error, splits=[split])
         [corpus] = data.splits.values()  # whatever the split was called
-        reports = [api.evaluate(Classifier.load(run), corpus) for run in runs]
+        if parts and len(runs) > 1:
+            raise ConfigError(f"--parts looks into one run; got {len(runs)}. Give one.")
+        if parts:
+            reports = api.evaluate_parts(Classifier.load(runs[0]), corpus)
+        else:
+            reports = [api.evaluate(Classifier.load(run), corpus) for run in runs]
     path = report or runs[0] / "report" / f"{split}.html"
     details = {"corpus": folder.resolve().name, "split": split, "documents": f"{len(corpus):,}"}
     write_report(path, reports, title=f"{details['corpus']}, {split}", details=details)
     if as_json:
         objects = [r.to_json() for r in reports]
         names = [r.name for r in reports]
-        if len(set(names)) < len(names):
+        if len(set(names)) < len(names):  # runs of one name in different folders
             names = [str(run) for run in runs]
         print_json(objects[0] if len(objects) == 1 else dict(zip(names, objects, strict=True)))
     else:

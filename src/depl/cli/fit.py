@@ -10,13 +10,15 @@ from depl import pipeline, readers
 from depl.cli.console import err, progress
 from depl.config import Config
 from depl.corpus import Corpus
+from depl.errors import ConfigError
+from depl.run import Run
 
 
 def fit(
     corpus: Path,
-    out: Path,
+    out: Path | None,
     *,
-    config: Path | None,
+    config: str | None,
     overrides: Sequence[str],
     until: str | None,
     redo_from: str | None,
@@ -25,10 +27,38 @@ def fit(
     on_error: Literal["stop", "skip"],
 ) -> None:
     """Read the training split and make the run, telling of every stage."""
+    if out is None or Run(corpus).has_manifest:
+        _continue(corpus, out, config, overrides, until, redo_from)
+        return
     settings = Config.load(config, overrides)  # before any long work: mistakes show at once
     with progress():
         data = readers.read(corpus, format=format, on_error=on_error, splits=["train"])
         fit_corpus(data.train, out, settings, until=until, redo_from=redo_from, overwrite=overwrite)
+
+
+def _continue(
+    run: Path,
+    out: Path | None,
+    config: str | None,
+    overrides: Sequence[str],
+    until: str | None,
+    redo_from: str | None,
+) -> None:
+    """Go on with a run, such as one that was copied from another machine."""
+    if not Run(run).has_manifest:
+        raise ConfigError(
+            f"Where should the run on {run} go? Give --out RUN. (Without --out, depl fit continues "
+            f"a run, and {run} is none.)"
+        )
+    if out is not None and out.resolve() != run.resolve():
+        raise ConfigError(
+            f"{run} is a run folder, and a run is continued where it is: leave --out {out} out, or "
+            f"copy the folder there first."
+        )
+    settings = (Run(run).config() if config is None else Config.load(config)).changed(overrides)
+    with progress():
+        err.print(f"continuing {run}")
+        pipeline.fit(None, run, settings, until=until, redo_from=redo_from, observe=_tell)
 
 
 def fit_corpus(

@@ -1,4 +1,4 @@
-"""From a training corpus to a run folder: the one module that knows the order of the stages.
+"""From a training corpus to a run folder: what comes after what, and what need not be made again.
 
 Every stage writes into a temporary folder that is renamed when it is whole; then the manifest gets
 the stage's *fingerprint*: a hash of its settings and of the fingerprints before it. A stage whose
@@ -8,32 +8,29 @@ fingerprint stands in the manifest is skipped. Resuming after a kill, changing o
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal
 
 from depl import _io
 from depl.config import Config
 from depl.corpus import Corpus
-from depl.descriptions import describe
 from depl.errors import ConfigError, RunError
-from depl.features import TfidfFeatures
-from depl.keywords import top_keywords
-from depl.linear import OneVsAllSVM
-from depl.run import (
-    FORMAT_VERSION,
-    Run,
-    write_corpus,
-    write_descriptions,
-    write_features,
-    write_linear,
-)
-from depl.tuning import choose_C
+from depl.pipeline import sparse
+from depl.pipeline.stage import Stage, Work
+from depl.run import FORMAT_VERSION, Run, write_corpus
+
+if TYPE_CHECKING:
+    from depl.processes import Processes
 
 
 @dataclass(frozen=True)
@@ -46,57 +43,82 @@ class Event:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Stage:
-    """One step: where its result goes, which settings it depends on, and how it is made."""
+def _neural(name: str) -> Callable[[Work], None]:
+    """A stage of the neural half, which is imported when it is needed and not before."""
 
-    name: str
-    settings: Callable[[Config], dict[str, Any]]
-    make: Callable[[Run, Config, Path], None]
+    def make(work: Work) -> None:
+        from depl.pipeline import neural
 
+        getattr(neural, f"make_{name}")(work)
 
-def _make_features(run: Run, config: Config, folder: Path) -> None:
-    features = TfidfFeatures(**config.section("features"), n_jobs=config.threads or None)
-    write_features(folder, features, features.fit_transform(run.train().texts))
+    return make
 
 
-def _make_linear(run: Run, config: Config, folder: Path) -> None:
-    section = config.section("linear")
-    grid = section.pop("C_grid")
-    section |= {"seed": config.seed, "n_threads": config.threads or None}
-    X, Y = run.train_vectors(), run.train().Y
-    if grid:
-        section["C"], scores = choose_C(X, Y, grid, config.validation, **section)
-        _io.write_json(folder / "choice.json", scores)
-    write_linear(folder, OneVsAllSVM(**section).fit(X, Y))
+def _is_neural(config: Config) -> bool:
+    return config.neural
 
 
-def _make_descriptions(run: Run, config: Config, folder: Path) -> None:
-    section = config.descriptions
-    terms, weights = run.features().terms_, run.linear().weights_
-    keywords = top_keywords(weights, terms, section.keywords)
-    # A number such as 1408 tells the SVM much and a reader, or an encoder, nothing.
-    readable = top_keywords(weights, terms, section.keywords, numbers=section.numbers)
-    words = [[term for term, _ in readable.of(i)] for i in range(len(run.labels))]
-    texts = describe(run.labels, words, max_tokens=section.max_tokens)
-    write_descriptions(folder, run.labels, keywords, texts)
+def _is_frozen(config: Config) -> bool:
+    return config.encoder.training == "frozen"
 
 
 # The corpus comes first: it is the input, and its fingerprint that of its contents.
 STAGES = (
-    Stage("features", lambda c: c.section("features"), _make_features),
+    Stage("features", lambda c: c.section("features"), sparse.make_features),
     Stage(
         "linear",
         lambda c: c.section("linear") | {"seed": c.seed, "validation": c.validation},
-        _make_linear,
+        sparse.make_linear,
     ),
-    Stage("descriptions", lambda c: c.section("descriptions"), _make_descriptions),
+    Stage(
+        "descriptions",
+        lambda c: c.section("descriptions") | {"tokens of": c.encoder.name if c.neural else None},
+        sparse.make_descriptions,
+    ),
+    Stage(
+        "rehearsal",
+        lambda c: {"validation": c.validation, "depth": c.fusion.depth},
+        sparse.make_rehearsal,
+    ),
+    Stage(
+        "tokens",
+        lambda c: {"name": c.encoder.name, "max_tokens": c.encoder.max_tokens},
+        _neural("tokens"),
+        needed=_is_neural,
+    ),
+    Stage(
+        "states",
+        lambda c: {"pooling": c.encoder.document_pooling},
+        _neural("states"),
+        needed=_is_frozen,
+    ),
+    Stage(
+        "classifier",
+        lambda c: c.section("classifier") | c.section("encoder") | {"seed": c.seed},
+        _neural("classifier"),
+        needed=_is_neural,
+        shared=True,
+    ),
+    Stage(
+        "encoder",
+        lambda c: c.section("retrieval"),
+        _neural("encoder"),
+        needed=_is_neural,
+        shared=True,
+    ),
+    Stage("index", lambda c: {}, _neural("index"), needed=_is_neural),
+    Stage(
+        "fusion",
+        lambda c: c.section("fusion") | c.section("neighbours"),
+        sparse.make_fusion,
+    ),
 )
+_NOTHING: str | None = None  # what the first process tells the others where a stage is kept
 STAGE_NAMES = ("corpus", *(stage.name for stage in STAGES))
 
 
 def fit(
-    corpus: Corpus,
+    corpus: Corpus | None,
     out: str | Path,
     config: Config | None = None,
     *,
@@ -109,8 +131,8 @@ def fit(
 
     Parameters
     ----------
-    corpus : Corpus
-        The training documents.
+    corpus : Corpus or None
+        The training documents; None continues a run with its own, on any machine.
     out : path
         The run folder. Stages that are in it already and still valid are kept.
     config : Config or None
@@ -134,18 +156,26 @@ def fit(
             raise ConfigError(
                 f"There is no stage {name!r}; the stages are {', '.join(STAGE_NAMES)}."
             )
-    if len(corpus) == 0 or corpus.Y.nnz == 0:
+    if corpus is not None and (len(corpus) < 2 or corpus.Y.nnz == 0):
         raise ConfigError(
             f"There is nothing to learn from: {len(corpus)} training documents with "
             f"{corpus.Y.nnz} labels in all."
         )
-    config = config or Config()
+    config = config or (Run.open(out).config() if corpus is None else Config())
     run = Run(out)
     _refuse_strangers(run)
-    contents = _io.corpus_fingerprint(corpus)
+    team = _launched(config)
+    if team is not None and not team.first:
+        _follow(run, config, team, until)
+        return Run(out)
+    contents = _contents(run) if corpus is None else _io.corpus_fingerprint(corpus)
 
-    def keep_corpus(run: Run, config: Config, folder: Path) -> None:
-        write_corpus(folder, corpus)
+    def keep_corpus(work: Work) -> None:
+        if corpus is None:
+            raise RunError(
+                f"The training documents of {run.path} are gone. Fit the run again from its corpus."
+            )
+        write_corpus(work.folder, corpus)
 
     with run.locked():
         _refuse_other_corpus(run, contents, overwrite)
@@ -154,11 +184,34 @@ def fit(
         first = Stage("corpus", lambda _: {"contents": contents}, keep_corpus)
         before, forced = "", False
         for stage in (first, *STAGES):
-            forced = forced or stage.name == redo_from
-            before = _bring_up_to_date(run, stage, config, before, forced, observe)
+            if stage.needed(config):
+                forced = forced or stage.name == redo_from
+                before = _bring_up_to_date(run, stage, config, before, forced, team, observe)
             if stage.name == until:
                 break
     return Run(out)
+
+
+def _launched(config: Config) -> Processes | None:
+    """The processes of ``accelerate launch``; None where this one is alone."""
+    if not config.neural or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return None
+    from depl.processes import Processes
+
+    return Processes.launched(config.device)
+
+
+def _follow(run: Run, config: Config, team: Processes, until: str | None) -> None:
+    """What every process but the first does: take part in the stages that are made together."""
+    for stage in STAGES:
+        if stage.needed(config) and stage.shared:
+            scratch = team.agree(_NOTHING)
+            if scratch is not None:
+                with TemporaryDirectory() as nowhere:
+                    stage.make(Work(Run(run.path), config, Path(nowhere), Path(scratch), team))
+            team.wait()
+        if stage.name == until:
+            break
 
 
 def _bring_up_to_date(
@@ -167,6 +220,7 @@ def _bring_up_to_date(
     config: Config,
     before: str,
     forced: bool,
+    team: Processes | None,
     observe: Callable[[Event], None],
 ) -> str:
     """Make a stage unless it is valid; gives its fingerprint."""
@@ -175,7 +229,13 @@ def _bring_up_to_date(
     manifest = run.manifest()
     entry = manifest["stages"].get(stage.name)
     folder = run.path / stage.name
-    if entry and entry["fingerprint"] == wanted and folder.is_dir() and not forced:
+    valid = entry and entry["fingerprint"] == wanted and folder.is_dir() and not forced
+    scratch = run.path / ".scratch" / f"{stage.name}-{wanted[:12]}"
+    shared = team if stage.shared else None
+    if valid:
+        if shared is not None:
+            shared.agree(_NOTHING)
+            shared.wait()
         observe(Event(stage.name, "kept"))
         return wanted
     observe(Event(stage.name, "started", _difference(entry, settings, forced)))
@@ -186,7 +246,11 @@ def _bring_up_to_date(
     run.write_manifest(manifest)
     start = time.perf_counter()
     with _io.whole_folder(folder) as temporary:
-        stage.make(run, config, temporary)
+        if shared is not None:
+            shared.agree(str(scratch))
+        stage.make(Work(Run(run.path), config, temporary, scratch, shared))
+        if shared is not None:
+            shared.wait()
     seconds = time.perf_counter() - start
     manifest["stages"][stage.name] = {
         "fingerprint": wanted,
@@ -196,6 +260,7 @@ def _bring_up_to_date(
         "versions": _versions(),
     }
     run.write_manifest(manifest)
+    shutil.rmtree(scratch, ignore_errors=True)
     observe(Event(stage.name, "done", seconds=seconds))
     return wanted
 
@@ -229,6 +294,17 @@ def _refuse_strangers(run: Run) -> None:
         raise RunError(f"{run.path} is a file; --out takes a folder. Choose another name.")
 
 
+def _contents(run: Run) -> str:
+    entry = run.manifest()["stages"].get("corpus")
+    if entry is None:
+        raise RunError(
+            f"{run.path} has no training documents yet, so it cannot be continued without its "
+            f"corpus: depl fit CORPUS --out {run.path}"
+        )
+    contents: str = entry["settings"]["contents"]
+    return contents
+
+
 def _refuse_other_corpus(run: Run, contents: str, overwrite: bool) -> None:
     entry = run.manifest()["stages"].get("corpus")
     if entry and entry["settings"]["contents"] != contents and not overwrite:
@@ -239,8 +315,12 @@ def _refuse_other_corpus(run: Run, contents: str, overwrite: bool) -> None:
 
 
 def _versions() -> dict[str, str]:
-    libraries = ("depl", "numpy", "scipy", "scikit-learn", "numba", "simplemma")
-    return {"python": platform.python_version()} | {name: version(name) for name in libraries}
+    libraries = ("depl", "numpy", "scipy", "scikit-learn", "numba", "simplemma", "torch")
+    found = {"python": platform.python_version()}
+    for name in libraries:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _peak_memory_mb() -> int | None:

@@ -1,0 +1,82 @@
+"""Several processes that train one model together, as ``accelerate launch`` starts them.
+
+Every process has a share of each batch; gradients are summed over all of them. A single process, as
+``depl fit`` is without a launcher, needs none of this and gets a ``Processes`` of one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+T = TypeVar("T")
+
+# The others wait while the first process reads, makes features or writes: give it time.
+_PATIENCE = timedelta(hours=12)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Which of how many processes this is, and where it computes."""
+
+    rank: int = 0
+    count: int = 1
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @classmethod
+    def launched(cls, device: str = "auto") -> Processes:
+        """The place of this process; ``device`` is "auto", "cpu" or "cuda"."""
+        wanted = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+            return cls(device=torch.device(wanted))
+        from accelerate import PartialState
+
+        state = PartialState(cpu=wanted == "cpu", timeout=_PATIENCE)
+        return cls(state.process_index, state.num_processes, state.device)
+
+    @property
+    def first(self) -> bool:
+        """Whether this process is the one that writes and tells."""
+        return self.rank == 0
+
+    def share(self, items: list[T]) -> list[T]:
+        """The part of this process of a list whose length is a multiple of ``count``."""
+        size = len(items) // self.count
+        return items[self.rank * size : (self.rank + 1) * size]
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Let every process have the sum of all processes' gradients."""
+        if self.count == 1:
+            return
+        # A parameter that no loss reached has no gradient on any process: all agree on the list.
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        flat = torch.cat([g.flatten() for g in gradients])
+        torch.distributed.all_reduce(flat)
+        sums = torch.split(flat, [g.numel() for g in gradients])
+        for gradient, total in zip(gradients, sums, strict=True):
+            gradient.copy_(total.view_as(gradient))
+
+    def sum(self, value: Tensor) -> Tensor:
+        """The sum of a value over all processes."""
+        if self.count > 1:
+            torch.distributed.all_reduce(value)
+        return value
+
+    def agree(self, value: T) -> T:
+        """What the first process says, on every process."""
+        if self.count == 1:
+            return value
+        box = [value]
+        torch.distributed.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def wait(self) -> None:
+        """Go on when all are here."""
+        if self.count > 1:
+            torch.distributed.barrier()

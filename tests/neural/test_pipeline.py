@@ -1,0 +1,155 @@
+"""The neural half of a run: every recipe from documents to suggestions, killed and continued."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from depl import api, pipeline
+from depl.classifier import Classifier
+from depl.config import Config
+from depl.corpus import Corpus, Label, LabelSet
+from depl.errors import RunError
+from depl.run import FORMAT_VERSION, Run
+
+N_LABELS = 12
+QUICK = (
+    "features.analyzer=words",
+    "encoder.max_tokens=24",
+    "classifier.epochs=30",
+    "classifier.batch_size=16",
+    "classifier.encoder_lr=0.003",
+    "classifier.head_lr=0.03",
+    "classifier.patience=8",
+    "retrieval.patience=8",
+    "retrieval.epochs=15",
+    "retrieval.batch_size=16",
+    "retrieval.encoder_lr=0.002",
+    "validation=0.25",
+    "device=cpu",
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(vocabulary):
+    """Two words decide a label, and a label is named by one of them."""
+    rng = np.random.default_rng(0)
+    words = np.array(vocabulary[5:-1])
+    labels = LabelSet(Label(f"l{j}", words[2 * j]) for j in range(N_LABELS))
+    rows, texts = [], []
+    for _ in range(160):
+        carried = sorted(rng.choice(N_LABELS, rng.integers(1, 3), replace=False).tolist())
+        signs = [words[2 * j + rng.integers(2)] for j in carried for _ in range(2)]
+        noise = rng.choice(words[2 * N_LABELS :], 6)
+        texts.append(" ".join(rng.permutation([*signs, *noise])))
+        rows.append(carried)
+    return Corpus.from_rows([f"d{i}" for i in range(len(rows))], texts, rows, labels)
+
+
+def settings(tiny_folder, *more, training="full"):
+    return Config.load(
+        None, [*QUICK, f"encoder.name='{tiny_folder}'", f"encoder.training={training}", *more]
+    )
+
+
+@pytest.fixture(scope="module")
+def full_run(corpus, tiny_folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("neural") / "run"
+    pipeline.fit(corpus.subset(np.arange(120)), out, settings(tiny_folder))
+    return out
+
+
+def weights_of(run):
+    return {
+        path.relative_to(run).as_posix(): path.read_bytes()
+        for stage in ("classifier", "encoder")
+        for path in sorted((run / stage).rglob("*.safetensors"))
+    }
+
+
+def test_a_full_run_learns_and_has_all_parts(full_run, corpus):
+    model = Classifier.load(full_run)
+    test = corpus.subset(np.arange(120, 160))
+    assert model.fusion.parts_ == ("svm", "names", "classifier", "retrieval", "neighbours")
+    reports = {r.name: r.to_json() for r in api.evaluate_parts(model, test)}
+    assert set(reports) == {*model.fusion.parts_, "depl+c", "fusion"}
+    assert all(reports[name]["P@1"] > 60 for name in ("svm", "classifier", "retrieval", "depl+c"))
+    assert reports["fusion"]["P@1"] >= 90
+
+
+def test_suggestions_are_probabilities_and_the_same_for_one_text_as_for_many(full_run, corpus):
+    model = Classifier.load(full_run)
+    texts = corpus.texts[120:130]
+    together = model.predict(texts, k=3)
+    assert (together.scores[together.indices >= 0] > 0).all()
+    assert (together.scores <= 1).all()
+    for i, text in enumerate(texts):
+        alone = model.predict([text], k=3)
+        assert alone.indices[0].tolist() == together.indices[i].tolist()
+        np.testing.assert_allclose(alone.scores[0], together.scores[i], atol=1e-4)
+
+
+def test_training_leaves_its_curve_and_how_long_it_was_best(full_run):
+    lines = (full_run / "logs" / "encoder-rehearsal.jsonl").read_text().splitlines()
+    curve = [json.loads(line) for line in lines]
+    ends = [c for c in curve if c["epoch_ends"]]
+    assert [c["epoch"] for c in ends] == list(range(1, len(ends) + 1))
+    assert set(ends[-1]["validation"]["branches"]) == {"retrieval", "classifier", "joint"}
+    best = max(ends, key=lambda c: c["validation"]["score"])
+    told = json.loads((full_run / "encoder" / "rehearsal" / "training.json").read_text())
+    assert told["epochs"] == best["epoch"]
+    assert (
+        json.loads((full_run / "encoder" / "training.json").read_text())["epochs"] == best["epoch"]
+    )
+
+
+def test_nothing_is_left_behind_and_a_second_fit_keeps_all(full_run):
+    assert not list((full_run / ".scratch").iterdir())
+    kinds = []
+    pipeline.fit(None, full_run, observe=lambda event: kinds.append(event.kind))
+    assert set(kinds) == {"kept"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("retrieval.objective=dual", "encoder.similarity=dot", "encoder.document_pooling=cls"),
+        ("retrieval.label_text=name", "retrieval.hard_negatives=0", "classifier.epochs=0"),
+    ],
+)
+def test_other_objectives_and_texts(corpus, tiny_folder, tmp_path, more):
+    pipeline.fit(corpus, tmp_path / "run", settings(tiny_folder, *more))
+    model = Classifier.load(tmp_path / "run")
+    assert ("classifier" in model.fusion.parts_) == ("retrieval.objective=dual" not in more)
+    assert model.predict(corpus.texts[:3], k=2).indices.shape == (3, 2)
+
+
+def test_a_frozen_encoder_is_not_changed(corpus, tiny_folder, tmp_path):
+    from safetensors.numpy import load_file
+
+    pipeline.fit(corpus, tmp_path / "run", settings(tiny_folder, training="frozen"))
+    before = load_file(tiny_folder / "model.safetensors")
+    after = load_file(tmp_path / "run" / "encoder" / "model.safetensors")
+    for name, weights in after.items():
+        assert (weights == before[name]).all(), name
+    report = api.evaluate(Classifier.load(tmp_path / "run"), corpus)
+    assert report.to_json()["P@1"] > 90
+
+
+def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
+    import shutil
+
+    shutil.copytree(full_run, tmp_path / "run")
+    events = {}
+    config = Run(full_run).config().changed(["retrieval.epochs=1"])
+    pipeline.fit(None, tmp_path / "run", config, observe=lambda e: events.update({e.stage: e.kind}))
+    assert events["classifier"] == "kept"
+    assert events["encoder"] == events["fusion"] == "done"
+
+
+def test_a_run_without_documents_cannot_be_continued(tmp_path):
+    Run(tmp_path).write_manifest({"format_version": FORMAT_VERSION, "stages": {}})
+    with pytest.raises(RunError, match="cannot be continued without its corpus"):
+        pipeline.fit(None, tmp_path, Config())
