@@ -54,6 +54,14 @@ class Packed:
         return len(self.starts) - 1
 
 
+def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
+    """The array as a tensor there, without waiting for the device to finish what it is doing."""
+    tensor = torch.from_numpy(array)
+    if device.type == "cpu":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
 class TokenBank:
     """All texts of a corpus on the device, from which batches are packed there.
 
@@ -75,15 +83,15 @@ class TokenBank:
         starts = np.concatenate([[0], np.cumsum(lengths)])
         total = int(starts[-1])
         table = np.stack([starts[:-1], self.tokens.indptr[rows]])
-        begin, source = torch.from_numpy(table).to(self.device)
-        counts = torch.from_numpy(lengths).to(self.device)
+        begin, source = on_device(table, self.device)
+        counts = on_device(lengths, self.device)
         text = torch.repeat_interleave(counts, output_size=total)
         positions = torch.arange(total, device=self.device) - begin[text]
         return Packed(
             self.ids[source[text] + positions].long(),
             positions,
             text,
-            torch.from_numpy(starts.astype(np.int32)).to(self.device),
+            on_device(starts.astype(np.int32), self.device),
             int(lengths.max()) if len(lengths) else 0,
         )
 

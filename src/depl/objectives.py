@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from depl.encoder import DualEncoder, TokenBank
+from depl.encoder import DualEncoder, TokenBank, on_device
 from depl.encoding import Side, Texts
 from depl.errors import ConfigError
 from depl.losses import binary_cross_entropy, joint_cross_entropy
@@ -70,10 +70,10 @@ class Retrieve:
         """Mean cross-entropy over these documents and the subset."""
         phi_doc = self._phi_doc(rows)
         dual = self._encoder.similarity(phi_doc, self._phi_label(subset))
-        targets = torch.from_numpy(self._sampler.targets(rows, subset)).to(dual.device)
+        targets = on_device(self._sampler.targets(rows, subset), dual.device)
         if self._head is None:
             return binary_cross_entropy(dual, targets)
-        chosen = torch.from_numpy(subset).to(dual.device)
+        chosen = on_device(subset, dual.device)
         dense = F.linear(phi_doc, self._head.weight[chosen], self._head.bias[chosen])
         return joint_cross_entropy(dual, dense, targets, self._alive)
 
@@ -109,13 +109,13 @@ def _vectors(
         return lambda rows: run(bank.pack(rows))
     states = torch.from_numpy(texts).to(encoder.device)
     pooler = encoder.document_pooler if side == "document" else encoder.label_pooler
-    return lambda rows: pooler(states[torch.from_numpy(rows).to(states.device)])
+    return lambda rows: pooler(states[on_device(rows, states.device)])
 
 
 def _targets(batch: csr_array, device: torch.device) -> Tensor:
     """A batch's rows of Y, dense, made on the device."""
     targets = torch.zeros(batch.shape, device=device)
     rows = np.repeat(np.arange(batch.shape[0]), np.diff(batch.indptr))
-    at = torch.from_numpy(np.stack([rows, batch.indices.astype(np.int64)])).to(device)
-    targets[at[0], at[1]] = 1.0
+    places = on_device(rows * batch.shape[1] + batch.indices.astype(np.int64), device)
+    targets.view(-1).index_fill_(0, places, 1.0)
     return targets

@@ -158,13 +158,13 @@ def train(
         best = checkpoint.load_best()
     with bar(title, total=epochs * per_epoch) as tell:
         meter = _Meter(tell, observe if team.first else lambda progress: None, epochs)
+        encoder.train()
         for step in range(place.step, epochs * per_epoch):
             epoch, position = divmod(step, per_epoch)
             rows = _order(n, seed, epoch)[position * size : (position + 1) * size]
             slope = _slope(step, schedule.epochs * per_epoch, schedule.warmup)
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * slope
-            encoder.train()
             loss = _gradients(encoder, loss_of, rows, [seed, step], schedule.accumulate, team)
             nn.utils.clip_grad_norm_(encoder.parameters(), schedule.max_grad_norm)
             optimizer.step()
@@ -181,6 +181,7 @@ def train(
             found = None
             if validate is not None:
                 found = team.agree(validate(encoder.eval()) if team.first else None)
+                encoder.train()
             if found is None or place.score is None or found.score > place.score:
                 place.best, place.score = epoch + 1, None if found is None else found.score
                 best = {k: v.detach().cpu().clone() for k, v in encoder.state_dict().items()}
