@@ -19,12 +19,17 @@ help:
 	@$(PIP) install -c constraints.txt -e .
 	@touch $@
 
+.venv/neural: .venv/base
+	@echo "Installing the encoder (PyTorch, transformers) into .venv ..."
+	@$(PIP) install -c constraints.txt -e '.[neural]'
+	@touch $@
+
 .venv/dev: .venv/base
 	@echo "Installing the tools for tests and checks into .venv ..."
 	@$(PIP) install -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: .venv/base
+demo: .venv/neural
 	@.venv/bin/depl demo
 
 test: .venv/dev

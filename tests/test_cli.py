@@ -17,7 +17,7 @@ from depl.cli.app import app
 from depl.config import Config
 from depl.corpus import Corpus, Dataset, Label, LabelSet
 from depl.errors import ConfigError, CorpusError, DeplError, RunError
-from depl.pipeline import STAGE_NAMES, fit
+from depl.pipeline import fit, stage_names
 
 METRICS = {
     *(f"{metric}@{k}" for metric in ("P", "PSP", "nDCG", "R", "RP", "macroF1") for k in (1, 3, 5)),
@@ -29,6 +29,9 @@ BAND = {
     *(f"macroF1@{k}{which}" for k in (1, 3, 5) for which in ("", "_in_test")),
     *(f"R@{k}" for k in (1, 3, 5, 10)),
 }
+
+
+STAGE_NAMES = stage_names(Config())
 
 
 def depl_(*arguments: object, stdin: str | None = None):
@@ -96,7 +99,7 @@ def test_script_writes_settings_to_standard_output():
 
 
 def test_interruption_is_said_and_ends_with_130(monkeypatch, capsys):
-    def interrupted() -> str:
+    def interrupted(config) -> str:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("depl.config.template", interrupted)
@@ -150,7 +153,12 @@ def test_fit_with_another_setting_makes_only_what_rests_on_it(corpus_folder: Pat
     told = depl_("fit", corpus_folder, "--out", own_run, "--set", "linear.C=0.5").stderr
     lines = {line.split()[0]: line for line in told.splitlines()[1:] if "made again" not in line}
     assert [name for name in lines if "up to date" in lines[name]] == ["corpus", "features"]
-    assert [name for name in lines if "done" in lines[name]] == ["linear", "descriptions"]
+    assert [name for name in lines if "done" in lines[name]] == [
+        "linear",
+        "descriptions",
+        "rehearsal",
+        "fusion",
+    ]
     assert "made again: C 0.7 -> 0.5" in told
     assert json.loads((own_run / "config.json").read_text())["linear"]["C"] == 0.5
 
@@ -168,7 +176,7 @@ def test_fit_makes_stages_again_when_asked(corpus_folder: Path, own_run: Path):
     told = depl_("fit", corpus_folder, "--out", own_run, "--from", "linear").stderr
     assert told.count("made again, as asked") == 1
     assert told.count("up to date") == 2
-    assert told.count("done") == 2
+    assert told.count("done") == 4
 
 
 def test_fit_takes_a_file_and_single_settings_that_win(corpus_folder: Path, tmp_path: Path):
@@ -230,7 +238,19 @@ def test_fit_leaves_bad_rows_out_when_told(corpus_folder: Path, tmp_path: Path, 
 
 
 def test_fit_needs_a_place_for_the_run(corpus_folder: Path):
-    assert "--out" in misused("fit", corpus_folder)
+    assert "Give --out RUN" in refused(ConfigError, "fit", corpus_folder)
+
+
+def test_fit_goes_on_with_a_run_alone(corpus_folder: Path, tmp_path: Path):
+    run = tmp_path / "run"
+    depl_("fit", corpus_folder, "--out", run, "--set", "linear.C=0.5", "--until", "features")
+    told = depl_("fit", run).stderr  # its corpus and its settings are in it
+    assert told.count("up to date") == 2
+    assert stages(run) == list(STAGE_NAMES)
+    assert json.loads((run / "config.json").read_text())["linear"]["C"] == 0.5
+    again = depl_("fit", run, "--set", "linear.C=0.6").stderr
+    assert "C 0.5 -> 0.6" in again
+    assert "leave --out" in refused(ConfigError, "fit", run, "--out", tmp_path / "other")
 
 
 # evaluate

@@ -11,6 +11,7 @@ from depl import evaluation, pipeline
 from depl.classifier import Classifier
 from depl.config import Config
 from depl.corpus import Corpus
+from depl.fusion import FUSION
 from depl.ranking import Ranking
 
 _DEPTH = 10  # recall is given at 10
@@ -48,7 +49,8 @@ def evaluate(
     Labels of the documents that the model does not know count as missed.
     """
     ranking = model.predict(corpus.texts, k=max((_DEPTH, *ks)))
-    return _report(model, corpus, ranking, ks, model.name)
+    probabilities = model.fusion is not None
+    return _report(model, corpus, ranking, ks, model.name, probabilities=probabilities)
 
 
 def evaluate_parts(
@@ -56,13 +58,19 @@ def evaluate_parts(
 ) -> list[evaluation.Report]:
     """Score every part of a model alone, and all of them together last."""
     return [
-        _report(model, corpus, ranking, ks, name)
+        _report(model, corpus, ranking, ks, name, probabilities=name == FUSION)
         for name, ranking in model.all_rankings(corpus.texts, k=max((_DEPTH, *ks))).items()
     ]
 
 
 def _report(
-    model: Classifier, corpus: Corpus, ranking: Ranking, ks: Sequence[int], name: str
+    model: Classifier,
+    corpus: Corpus,
+    ranking: Ranking,
+    ks: Sequence[int],
+    name: str,
+    *,
+    probabilities: bool,
 ) -> evaluation.Report:
     aligned = corpus.aligned(model.labels)
     unknown = len(aligned.labels) - len(model.labels)
@@ -73,4 +81,5 @@ def _report(
         n_train=model.n_train,
         ks=ks,
         name=name,
+        probabilities=probabilities,
     )

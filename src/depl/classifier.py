@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depl.corpus import Label, LabelSet
-from depl.errors import CorpusError
+from depl.errors import CorpusError, RunError
+from depl.explanation import Explanation, TrainingDocuments, explain, nearest_labels
 from depl.features import TfidfFeatures
-from depl.fusion import Fusion
+from depl.fusion import FUSION, Fusion
 from depl.linear import OneVsAllSVM
+from depl.live import LiveLabels
 from depl.names import NameMatch
+from depl.overlaid_index import rank_jointly, rank_neural
+from depl.overlay import Parts
 from depl.ranking import Ranking
 from depl.run import Run
+from depl.thresholds import Thresholds
 
 if TYPE_CHECKING:
     from depl.retriever import TextRetriever
@@ -65,6 +70,10 @@ class Classifier:
         The keywords of every label.
     name : str
         What reports call this classifier.
+    thresholds : Thresholds or None
+        From which probability on to suggest, where the run was fitted with a fusion.
+    training : TrainingDocuments or None
+        The documents that explanations refer to.
     """
 
     def __init__(
@@ -81,6 +90,8 @@ class Classifier:
         descriptions: list[str],
         keywords: list[list[tuple[str, float]]],
         name: str,
+        thresholds: Thresholds | None = None,
+        training: TrainingDocuments | None = None,
     ) -> None:
         self.labels = labels
         self.train_counts = train_counts
@@ -93,6 +104,10 @@ class Classifier:
         self.descriptions = descriptions
         self.keywords = keywords
         self.name = name
+        self.thresholds = thresholds
+        self.training = training
+        self.removed: Mapping[int, str] = {}  # tombstones: position, and the id the label had
+        self._live: LiveLabels | None = None  # only a loaded run can be edited
 
     @classmethod
     def load(cls, path: str | Path) -> Classifier:
@@ -101,7 +116,7 @@ class Classifier:
         train_counts, n_train = run.train_counts()
         descriptions, keywords = run.descriptions()
         fusion = run.fusion() if "fusion" in run.manifest()["stages"] else None
-        return cls(
+        model = cls(
             labels=run.labels,
             train_counts=train_counts,
             n_train=n_train,
@@ -113,7 +128,11 @@ class Classifier:
             descriptions=descriptions,
             keywords=keywords,
             name=run.path.resolve().name,
+            thresholds=None if fusion is None else run.thresholds(),
+            training=TrainingDocuments(run),
         )
+        model._read_edits(run)
+        return model
 
     def predict(self, texts: Sequence[str], k: int = 5) -> Ranking:
         """The k best labels of every text, with their probabilities.
@@ -131,7 +150,7 @@ class Classifier:
         X = self.features.transform(texts)
         rankings = {"svm": self.svm.rank(X, k), "names": self.names.rank(X, k)}
         if self.retriever is not None:
-            rankings |= self.retriever.rank(texts, k)
+            rankings |= rank_neural(self.retriever, texts, self.removed, k)
         return rankings
 
     def all_rankings(self, texts: Sequence[str], k: int) -> dict[str, Ranking]:
@@ -139,7 +158,7 @@ class Classifier:
         parts = self.parts(texts, max(k, _DEPTH))
         found = {name: ranking.top(k) for name, ranking in parts.items()}
         if self.retriever is not None and "classifier" in parts:
-            found["depl+c"] = self.retriever.rank_jointly(texts, k)
+            found["depl+c"] = rank_jointly(self.retriever, texts, self.removed, k)
         if self.fusion is not None:
             found["fusion"] = self.fusion.rank(parts, self.train_counts, k)
         return found
@@ -147,16 +166,22 @@ class Classifier:
     def find(self, query: str) -> int:
         """Position of the label with this id or, failing that, this name (case ignored)."""
         position = self.labels.get(query)
-        if position >= 0:
+        if position >= 0 and position not in self.removed:
             return position
         wanted = query.casefold()
-        same = [i for i, x in enumerate(self.labels) if x.name.casefold() == wanted]
+        there = [(i, x) for i, x in enumerate(self.labels) if i not in self.removed]
+        same = [i for i, x in there if x.name.casefold() == wanted]
         if len(same) == 1:
             return same[0]
         if same:
             ids = ", ".join(self.labels[i].id for i in same[:5])
             raise CorpusError(f"{len(same)} labels are named {query!r}. Give the id: {ids}.")
-        similar = [x for x in self.labels if wanted in x.name.casefold()][:5]
+        if query in self.removed.values():
+            raise CorpusError(
+                f"The label {query!r} was removed. `depl labels RUN history` tells when, and undo "
+                f"brings it back if it was the last edit; its id can be added again."
+            )
+        similar = [x for _, x in there if wanted in x.name.casefold()][:5]
         hint = "; ".join(f"{x.id} ({x.name})" for x in similar)
         raise CorpusError(
             f"No label has the id or name {query!r}."
@@ -171,6 +196,90 @@ class Classifier:
             self.descriptions[position],
             self.keywords[position],
         )
+
+    def explain(self, text: str, label: str, *, neighbours: int = 5) -> Explanation:
+        """Why the label with this id or name is suggested for a text, or is not."""
+        return explain(self, text, [self.find(label)], neighbours=neighbours)[0]
+
+    def explain_best(self, text: str, k: int = 3, *, neighbours: int = 5) -> list[Explanation]:
+        """The k best labels of a text, explained."""
+        best = [int(i) for i in self.predict([text], k).indices[0] if i >= 0]
+        return explain(self, text, best, neighbours=neighbours)
+
+    def nearest_labels(self, position: int, k: int) -> list[tuple[int, float]]:
+        """Positions and similarities of the k labels most like the one at this position."""
+        return nearest_labels(self, position, k)
+
+    def add_labels(
+        self,
+        labels: Sequence[Label],
+        *,
+        descriptions: Mapping[str, str] | None = None,
+        examples: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """Add labels that can be suggested at once; nothing is trained again.
+
+        Parameters
+        ----------
+        labels : sequence of Label
+            With ids that no label has.
+        descriptions : mapping of str to str, optional
+            By label id, what the label is about; name and keywords are the description otherwise.
+        examples : mapping of str to sequence of str, optional
+            By label id, texts of documents that deserve the label.
+        """
+        self._show(self._editable().add(labels, descriptions or {}, examples or {}))
+
+    def describe_label(self, label_id: str, text: str) -> None:
+        """Replace a label's description."""
+        self._show(self._editable().describe(label_id, text))
+
+    def rename_label(self, label_id: str, name: str) -> None:
+        """Replace a label's name."""
+        self._show(self._editable().rename(label_id, name))
+
+    def remove_label(self, label_id: str) -> None:
+        """Never suggest a label again; its id is free for another."""
+        self._show(self._editable().remove(label_id))
+
+    def undo(self) -> str:
+        """Take back the last edit of labels that is in force; tells which it was."""
+        undone, parts = self._editable().undo()
+        self._show(parts)
+        return undone
+
+    def _read_edits(self, run: Run) -> None:
+        """Lay over the run what people did to its labels."""
+        decided_by = "svm" if self.fusion is None else self.fusion.chosen_
+        base = Parts(
+            self.labels,
+            self.train_counts,
+            self.svm,
+            self.names,
+            self.retriever,
+            self.descriptions,
+            self.keywords,
+            self.removed,
+        )
+        alone = None if decided_by == FUSION else decided_by
+        self._live = LiveLabels(run, base, self.features, alone)
+        if self._live.edited:
+            self._show(self._live.parts())
+
+    def _editable(self) -> LiveLabels:
+        if self._live is None:
+            raise RunError(
+                "This classifier was not loaded from a run folder, so there is nowhere to keep "
+                "edits of its labels. Classifier.load(RUN) gives one that can be edited."
+            )
+        return self._live
+
+    def _show(self, parts: Parts) -> None:
+        """Take over edited parts; what the rankings are looked up in first, for other threads."""
+        self.labels, self.train_counts = parts.labels, parts.train_counts
+        self.descriptions, self.keywords = parts.descriptions, parts.keywords
+        self.removed = parts.removed
+        self.svm, self.names, self.retriever = parts.svm, parts.names, parts.retriever
 
     def matched_keywords(self, text: str, position: int) -> list[tuple[str, float]]:
         """The label's keywords that are in the text, with what each adds to the SVM's score."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from depl import metrics
 from depl.corpus import Corpus
 from depl.errors import DeplError
-from depl.metrics import Hits
+from depl.metrics import Hits, Reliability, reliability
 from depl.ranking import Ranking
 
 BIN_SIZE = 100  # labels a bin in the paper's Figure 1
@@ -73,6 +73,9 @@ class Report:
         Macro-F1@k at the largest k, from rare to common.
     propensity : tuple of float
         A and B of PSP@k.
+    reliability : Reliability or None
+        How far the probabilities of the first k labels keep their word; None where the scores are
+        no probabilities.
     """
 
     name: str
@@ -83,6 +86,7 @@ class Report:
     bands: Mapping[str, Mapping[str, float]]
     bins: tuple[Bin, ...]
     propensity: tuple[float, float]
+    reliability: Reliability | None = None
 
     @property
     def k(self) -> int:
@@ -109,6 +113,7 @@ def evaluate(
     A: float = 0.55,
     B: float = 1.5,
     name: str = "",
+    probabilities: bool = False,
 ) -> Report:
     """Score a ranking against the labels that the documents carry.
 
@@ -128,6 +133,8 @@ def evaluate(
         Of the propensities; see ``depl.metrics.inverse_propensities``.
     name : str
         For tables of several reports.
+    probabilities : bool
+        Whether the scores of the ranking are probabilities: how good they are is told then, too.
     """
     cuts = tuple(sorted(set(ks)))
     if not cuts or len(train_counts) != len(corpus.labels):
@@ -147,6 +154,11 @@ def evaluate(
         **{f"RP@{k}": metrics.r_precision_at_k(hits, k) for k in cuts},
         **{f"macroF1@{k}": metrics.macro_average(f1[k]) for k in cuts},
     }
+    kept = None
+    if probabilities:
+        best = ranking.top(cuts[-1])
+        kept = reliability(Hits.of(best.indices, corpus.Y), best.scores)
+        fractions[f"ECE@{cuts[-1]}"] = kept.error
     band = band_of(train_counts)
     return Report(
         name=name,
@@ -157,6 +169,7 @@ def evaluate(
         bands={b.name: _band(hits, f1, recall_cuts, band == i) for i, b in enumerate(BANDS)},
         bins=_bins(f1[cuts[-1]], hits.support, np.asarray(train_counts)),
         propensity=(A, B),
+        reliability=kept,
     )
 
 
@@ -196,7 +209,8 @@ class Row(NamedTuple):
         scores = [v for v in shown if v is not None]
         if len(set(scores)) < 2:
             return (False,) * len(shown)
-        return tuple(v == max(scores) for v in shown)
+        best = min(scores) if self.metric.startswith("ECE") else max(scores)
+        return tuple(v == best for v in shown)
 
 
 def comparison(reports: Sequence[Report]) -> tuple[list[str], list[Row]]:

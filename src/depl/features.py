@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Literal
@@ -119,6 +119,32 @@ class TfidfFeatures:
         known = np.flatnonzero(columns >= 0)
         return self._weigh(_add_columns(csr_array(counts[:, known]), columns[known], len(column)))
 
+    def places(self, text: str, terms: Collection[str]) -> dict[str, list[tuple[int, int]]]:
+        """Where terms stand in a text: the first character of each word form, and one past its end.
+
+        Examples
+        --------
+        >>> TfidfFeatures().places("Wines, and a WINE cellar", {"wine", "beer"})
+        {'wine': [(0, 5), (13, 17)]}
+        """
+        if self.analyzer == "spacy":
+            tokens = [t for t in _load_for(self.language, text)(text) if WORD.match(t.text)]
+            words = [(t.lemma_.lower(), t.idx, t.idx + len(t.text)) for t in tokens]
+        else:
+            lower = text.lower()
+            found = [(m[0], m.start(), m.end()) for m in WORD.finditer(lower)]
+            forms = list(dict.fromkeys(form for form, _, _ in found))
+            term_of = dict(zip(forms, self._terms_of(forms), strict=True))
+            words = [(term_of[form], start, end) for form, start, end in found]
+            if len(lower) != len(text):  # the capital of a dotted i becomes two characters
+                origin = np.repeat(np.arange(len(text)), [len(c.lower()) for c in text])
+                words = [(term, int(origin[a]), int(origin[b - 1]) + 1) for term, a, b in words]
+        places: dict[str, list[tuple[int, int]]] = {}
+        for term, start, end in words:
+            if term in terms:
+                places.setdefault(term, []).append((start, end))
+        return places
+
     def _weigh(self, tf: csr_array) -> csr_array:
         if tf.shape[0] == 0:
             return tf.astype(np.float32)
@@ -197,8 +223,7 @@ class SpacyCounter:
 
     def __call__(self, texts: Sequence[str]) -> tuple[list[str], csr_array]:
         """Distinct lower-cased lemmas of the texts, and documents x lemmas counts."""
-        nlp = load_spacy(self.language)
-        nlp.max_length = max(nlp.max_length, max(map(len, texts), default=0) + 1)
+        nlp = _load_for(self.language, *texts)
         documents = nlp.pipe(texts, batch_size=64)
         return _count(
             [t.lemma_.lower() for t in document if WORD.match(t.text)] for document in documents
@@ -226,6 +251,13 @@ def load_spacy(language: str):  # type: ignore[no-untyped-def]  # noqa: ANN201 -
             f"{language!r} ({error}). Install one of them, or set features.analyzer to "
             f"'simplemma' or 'words'."
         ) from error
+    return nlp
+
+
+def _load_for(language: str, *texts: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    """The pipeline with room for the longest of these texts."""
+    nlp = load_spacy(language)
+    nlp.max_length = max(nlp.max_length, max(map(len, texts), default=0) + 1)
     return nlp
 
 

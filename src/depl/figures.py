@@ -113,6 +113,33 @@ def draw_bands(figure: Figure, reports: Sequence[Report]) -> None:
     _percent_axis(axes, f"{macro_f1(reports)} of the labels in the split, %", pad=10)
 
 
+def draw_reliability(figure: Figure, reports: Sequence[Report]) -> None:
+    """How often suggestions of a probability are right; below, how many there are of each."""
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    upper.plot([0, 100], [0, 100], color=LINE, linewidth=1.2, zorder=1)
+    most = 1
+    for i, report in enumerate(reports):
+        kept = report.reliability
+        if kept is None:
+            continue
+        there = kept.counts > 0
+        points = 100 * kept.probability[there], 100 * kept.right[there]
+        (line,) = upper.plot(*points, color=colour(i), linewidth=1.7, marker="o", ms=4, zorder=3)
+        if DASHES[_dash(i)]:
+            line.set_dashes(DASHES[_dash(i)])
+        edges = [100 * b / len(kept.counts) for b in range(len(kept.counts) + 1)]
+        lower.stairs(kept.counts, edges, color=colour(i), linewidth=1.5)
+        most = max(most, int(kept.counts.max()))
+    upper.set_xlim(0, 100)
+    upper.set_ylim(0, 100)
+    _percent_axis(upper, "Suggestions that are right, %", pad=8)
+    lower.set_ylim(0, 1.1 * most)
+    lower.yaxis.set_major_formatter("{x:,.0f}")
+    lower.locator_params(axis="y", nbins=3, integer=True)
+    lower.set_xlabel("probability, %")
+    _percent_axis(lower, "Suggestions", pad=6)
+
+
 def draw_theory(figure: Figure, study: Study) -> None:
     """Bounds on the share of mis-ordered pairs beside the true share; margins beside drops."""
     import numpy as np

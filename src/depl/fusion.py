@@ -31,7 +31,7 @@ from scipy.special import expit
 from depl._io import explain_os_errors, read_json, read_tensors, write_json, write_tensors
 from depl._trees import Trees, logistic_line, pair_features, prior
 from depl.errors import ConfigError, DeplError, NotFittedError, RunError
-from depl.metrics import Hits, inverse_propensities, precision_at_k, psp_at_k
+from depl.metrics import Hits, inverse_propensities, precision_at_k, psp_at_k, reliability
 from depl.ranking import Ranking
 
 FUSION = "fusion"  # the name of the fusion itself beside those of its parts
@@ -42,7 +42,6 @@ _MOST = 20_000  # documents to learn from; more only take memory
 _L2 = 5.0
 _LEAF, _LEAST_LEAF = 200, 20  # rows a leaf must hold: with many pairs, with few
 _CUTS = (1, 5)
-_BINS = 15
 _KEPT = ("candidates", "iterations", "leaves", "learning_rate", "seed")
 _SETTINGS = "fusion.json"
 _TREES = "trees.safetensors"
@@ -72,6 +71,11 @@ class Fusion:
         For every part and for "fusion": P@1, P@5, PSP@1, PSP@5 and their mean, in percent, on the
         documents of ``fit``; those of the fusion by folds. The fusion has the expected calibration
         error of the five labels it ranks first, "ECE", too.
+    cross_fitted_ : Ranking
+        After ``fit``, and not kept by ``save``: all candidates with probabilities, from trees that
+        did not see the document.
+    fitted_on_ : array of int64
+        Which of the documents of ``fit`` its rows are.
     """
 
     def __init__(
@@ -132,8 +136,9 @@ class Fusion:
         self._check(rankings, Y.shape[1], Y.shape[0])
         rng = np.random.default_rng(self.seed)
         documents = rng.permutation(Y.shape[0])
+        self.fitted_on_ = np.sort(documents[:_MOST])
         if len(documents) > _MOST:
-            documents = np.sort(documents[:_MOST])
+            documents = self.fitted_on_
             rankings = {x: _take(ranking, documents) for x, ranking in rankings.items()}
             Y = Y[documents]
             documents = rng.permutation(_MOST)
@@ -152,7 +157,10 @@ class Fusion:
             log_odds[fold == f] = trees.log_odds(X[fold == f])
         # By folds, so that it also undoes the overconfidence that trees have on few documents.
         slope, offset = logistic_line(log_odds, carried)
-        fused = _top(rows, labels, expit(slope * log_odds + offset), Y.shape[0], max(_CUTS))
+        probability = expit(slope * log_odds + offset)
+        most = int(np.bincount(rows, minlength=1).max())
+        self.cross_fitted_ = _top(rows, labels, probability, Y.shape[0], most)
+        fused = self.cross_fitted_.top(max(_CUTS))
 
         inverse = inverse_propensities(train_counts, n_train)
         self.scores_ = {x: _scores(rankings[x], Y, inverse) for x in parts}
@@ -167,6 +175,7 @@ class Fusion:
             listed = (chosen.indices >= 0) & np.isfinite(chosen.scores)
             slope, offset = logistic_line(chosen.scores[listed], right[listed])
             self._trees = Trees.constant(prior(right[listed]))
+            self.cross_fitted_ = _probabilities(chosen, slope, offset)
         self._line = (slope, offset)
         return self
 
@@ -190,9 +199,7 @@ class Fusion:
         n = self._check(rankings, len(train_counts))
         slope, offset = self._line
         if self.chosen_ != FUSION:
-            part = rankings[self.chosen_].top(k)
-            probability = expit(slope * part.scores + offset).astype(np.float32)
-            return Ranking(part.indices, np.where(part.indices >= 0, probability, -np.inf))
+            return _probabilities(rankings[self.chosen_].top(k), slope, offset)
 
         def rank_block(first: int) -> Ranking:
             some = slice(first, first + _BLOCK)
@@ -345,18 +352,14 @@ class Fusion:
 
 
 def calibration_error(ranking: Ranking, Y: csr_array) -> float:
-    """Expected calibration error of a ranking whose scores are probabilities, in percent.
+    """Expected calibration error of a ranking whose scores are probabilities, in percent."""
+    return 100 * reliability(Hits.of(ranking.indices, Y), ranking.scores).error
 
-    The ranked pairs fall into 15 bins of equal width by their probability; of every bin, the mean
-    probability is compared with the share of pairs that are right. The result is the mean of the
-    absolute differences, each bin weighing as much as it has pairs.
-    """
-    ranked = ranking.indices >= 0
-    probability = ranking.scores[ranked].astype(np.float64)
-    right = Hits.of(ranking.indices, Y).correct[ranked]
-    bins = np.minimum((probability * _BINS).astype(np.int64), _BINS - 1)
-    off = np.bincount(bins, probability - right, minlength=_BINS)
-    return float(100 * np.abs(off).sum() / max(1, len(bins)))
+
+def _probabilities(part: Ranking, slope: float, offset: float) -> Ranking:
+    """A part's ranking as it is, its scores made into probabilities."""
+    probability = expit(slope * part.scores + offset).astype(np.float32)
+    return Ranking(part.indices, np.where(part.indices >= 0, probability, -np.inf))
 
 
 def _take(ranking: Ranking, documents: slice | NDArray[np.integer]) -> Ranking:

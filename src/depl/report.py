@@ -22,6 +22,7 @@ from depl.figures import (
     colour,
     draw_bands,
     draw_bins,
+    draw_reliability,
     in_split,
     legend_dashes,
     macro_f1,
@@ -48,7 +49,7 @@ def write_report(
         What the reader should know about the runs: corpus, split, version, settings.
     """
     _require_some(reports)
-    sections = (_scores, _rare_to_common, _bands, _definitions)
+    sections = (_scores, _rare_to_common, _bands, _probabilities, _definitions)
     facts = "".join(f"<dt>{_text(k)}</dt><dd>{_text(v)}</dd>\n" for k, v in details.items())
     page = _PAGE.format(
         title=_text(title),
@@ -112,7 +113,6 @@ def _rare_to_common(reports: Sequence[Report]) -> str:
 def _numbers_behind(reports: Sequence[Report]) -> str:
     """Figure 1 as a table, folded away."""
     header = ("labels", "mean training count", "labels in split", *names(reports))
-    columns = "".join(f'<th scope="col">{_text(name)}</th>' for name in header)
     rows = "".join(
         f'<tr><th scope="row">{b.first:,}–{b.last:,}</th><td>{b.mean_count:,.1f}</td>'
         f"<td>{b.labels_in_test}</td>"
@@ -123,6 +123,12 @@ def _numbers_behind(reports: Sequence[Report]) -> str:
         + "</tr>\n"
         for i, b in enumerate(reports[0].bins)
     )
+    return _folded(header, rows)
+
+
+def _folded(header: Sequence[str], rows: str) -> str:
+    """A table of the numbers behind a figure, folded away."""
+    columns = "".join(f'<th scope="col">{_text(name)}</th>' for name in header)
     return (
         "<details>\n<summary>The numbers behind the figure</summary>\n"
         f"{_SCROLL}\n<table>\n<thead><tr>{columns}</tr></thead>\n"
@@ -155,6 +161,38 @@ def _bands(reports: Sequence[Report]) -> str:
     return _section("bands", "Frequency bands", (figure if summary else "") + table)
 
 
+def _probabilities(reports: Sequence[Report]) -> str:
+    """How far probabilities keep their word; nothing where no run has any."""
+    named = zip(names(reports), reports, strict=True)
+    kept = [(name, r.reliability) for name, r in named if r.reliability is not None]
+    if not kept:
+        return ""
+    k = reports[0].k
+    errors = "; ".join(f"{name} {100 * r.error:.1f}" for name, r in kept)
+    figure = _figure(
+        draw_reliability,
+        reports,
+        alt=f"Line chart of the share of right suggestions over their probability, and their "
+        f"number. Expected calibration error in percent: {errors}.",
+        caption=f"The first {k} suggestions of every document, by their probability. On the "
+        "diagonal, of suggestions with a probability of 80 % just 80 % are right; below it, "
+        "probabilities promise too much. The lower part counts the suggestions. Expected "
+        f"calibration error, in percent: {errors}.",
+    )
+    n = len(kept[0][1].counts)
+    header = ("probability, %", *(f"{name}: {x}" for name, _ in kept for x in ("count", "right")))
+    rows = "".join(
+        f'<tr><th scope="row">{100 * b / n:.0f}–{100 * (b + 1) / n:.0f}</th>'
+        + "".join(
+            f"<td>{r.counts[b]:,}</td><td>{f'{100 * r.right[b]:.1f}' if r.counts[b] else '–'}</td>"
+            for _, r in kept
+        )
+        + "</tr>\n"
+        for b in range(n)
+    )
+    return _section("probabilities", "Probabilities", figure + _folded(header, rows))
+
+
 def _with_counts_in_head(band: str, rows: list[Row]) -> tuple[str, list[Row]]:
     """Say how many labels a band has once, where all runs agree on it."""
     head = f"<b>{band}</b> training documents"
@@ -176,6 +214,8 @@ def _definitions(reports: Sequence[Report]) -> str:
         "RP@k": "right labels among the first k, divided by min(k, labels of the document).",
         "macro-F1@k": "mean over labels of 2tp / (2tp + fp + fn), counted over the first k of "
         "every document: over all labels, or over those that occur in this split (in split).",
+        "ECE@k": "expected calibration error: by how much the probabilities of the first k differ "
+        "from the share that is right, in 15 bins, on average; less is better.",
     }
     items = "".join(f"<dt>{key}</dt><dd>{_text(value)}</dd>\n" for key, value in entries.items())
     return _section("definitions", "How to read the numbers", f"<dl>\n{items}</dl>")

@@ -14,7 +14,7 @@
     classifier/     the encoder after the first neural stage; rehearsal/ in it: without the slice
     encoder/        the encoder after the second, likewise
     index/          labels/, documents/: their vectors
-    fusion/         how the parts' rankings become one
+    fusion/         how the parts' rankings become one, and thresholds.json
     logs/           training curves
     report/         what ``depl evaluate`` wrote
 
@@ -48,9 +48,11 @@ from depl.keywords import Keywords
 from depl.linear import OneVsAllSVM
 from depl.names import NameMatch
 from depl.ranking import Ranking
+from depl.thresholds import Thresholds
 from depl.tokens import Tokens
 
 FORMAT_VERSION = 2
+THRESHOLDS = "thresholds.json"
 
 Fold = Literal["rehearsal", "final"]
 
@@ -238,6 +240,11 @@ class Run:
     def fusion(self) -> Fusion:
         """How the parts' rankings become one."""
         return Fusion.load(self.require("fusion"))
+
+    def thresholds(self) -> Thresholds | None:
+        """From which probability on to suggest; None in runs fitted before these were kept."""
+        path = self.require("fusion") / THRESHOLDS
+        return Thresholds.load(path) if path.exists() else None
 
 
 @dataclass(frozen=True)

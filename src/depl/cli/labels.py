@@ -10,8 +10,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from depl.classifier import Classifier, LabelCard
-from depl.cli.console import out, print_json
+from depl.cli.console import out, print_json, progress
+from depl.corpus import Label
 from depl.errors import CorpusError
+from depl.journal import Journal, in_force
+from depl.readers.fields import WrongFieldError, as_id, as_ids, as_text, documents
+from depl.readers.records import records
+from depl.readers.trouble import Kind, Trouble
+from depl.run import Run
 
 _BAR = 28  # characters of the longest weight bar
 
@@ -21,7 +27,11 @@ def list_labels(run: Path, *, search: str, limit: int, as_json: bool) -> None:
     model = Classifier.load(run)
     wanted = search.casefold()
     order = np.argsort(model.train_counts, kind="stable")
-    found = [int(i) for i in order if wanted in model.labels[int(i)].name.casefold()]
+    found = [
+        int(i)
+        for i in order
+        if int(i) not in model.removed and wanted in model.labels[int(i)].name.casefold()
+    ]
     if not found:
         raise CorpusError(f"No label name contains {search!r}; try a part of a word.")
     cards = [model.card(i) for i in found[:limit]]
@@ -66,6 +76,138 @@ def show_label(run: Path, query: str, *, as_json: bool) -> None:
     for i, (term, weight) in enumerate(card.keywords):
         bar = "█" * max(1, round(_BAR * weight / heaviest))
         out.print(f"{'keywords' if i == 0 else '':<13}{term:<22}{weight:6.2f}  [cyan]{bar}[/]")
+
+
+def add_labels(run: Path, file: Path, examples: Path | None) -> None:
+    """Add the labels of a file, with example documents from another."""
+    labels, descriptions = _read_labels(file)
+    model = Classifier.load(run)
+    shown = {}
+    if examples is not None:
+        shown = _read_examples(examples, {x.id for x in labels}, set(model.labels.ids))
+    with progress():
+        model.add_labels(labels, descriptions=descriptions, examples=shown)
+    some = sum(map(len, shown.values()))
+    out.print(
+        f"Added {_count(len(labels), 'label')}"
+        + (f" with {_count(some, 'example')}." if some else ".")
+        + " `undo` takes this back."
+    )
+
+
+def describe_label(run: Path, query: str, text: str) -> None:
+    """Replace a label's description."""
+    model = Classifier.load(run)
+    label = model.labels[model.find(query)]
+    model.describe_label(label.id, text)
+    out.print(f"{escape(label.name)} ({escape(label.id)}) is now described as: {escape(text)}")
+
+
+def rename_label(run: Path, query: str, name: str) -> None:
+    """Replace a label's name."""
+    model = Classifier.load(run)
+    label = model.labels[model.find(query)]
+    model.rename_label(label.id, name)
+    card = model.card(model.find(label.id))
+    out.print(f"{escape(label.name)} ({escape(label.id)}) is now {escape(card.label.name)}")
+    out.print(f"description  {escape(card.description)}")
+
+
+def remove_label(run: Path, query: str) -> None:
+    """Never suggest a label again."""
+    model = Classifier.load(run)
+    label = model.labels[model.find(query)]
+    model.remove_label(label.id)
+    out.print(f"Removed {escape(label.name)} ({escape(label.id)}). `undo` brings it back.")
+
+
+def undo(run: Path) -> None:
+    """Take the last edit back; this needs the journal alone, so it always works."""
+    journal = Journal(Run.open(run).path / "labels")
+    with journal.locked():
+        undone = journal.undo()
+    out.print(f"Undone: {escape(undone.summary())}")
+
+
+def history(run: Path, *, as_json: bool) -> None:
+    """Print the journal, the oldest edit first."""
+    entries = Journal(Run.open(run).path / "labels").entries()
+    standing = {entry.number for entry in in_force(entries)}
+    for entry in entries:
+        undone = entry.edit != "undo" and entry.number not in standing
+        if as_json:
+            print_json(
+                {
+                    "entry": entry.number,
+                    "time": entry.time,
+                    "edit": entry.edit,
+                    "summary": entry.summary(),
+                    "undone": undone,
+                }
+            )
+        else:
+            mark = "  [dim](undone)[/]" if undone else ""
+            out.print(f"{entry.number:>4}  {entry.time}  {escape(entry.summary())}{mark}")
+    if not entries and not as_json:
+        out.print("No label of this run was edited.")
+
+
+def _read_labels(path: Path) -> tuple[list[Label], dict[str, str]]:
+    """Labels from rows with ``id``, ``name``, and perhaps ``alt_names`` and ``description``."""
+    trouble = Trouble()
+    labels: dict[str, Label] = {}
+    descriptions = {}
+    for row in records(path, ("id", "name"), trouble):
+        try:
+            label = Label(
+                as_id(row.fields.get("id"), "id"),
+                as_text(row.fields.get("name"), "name"),
+                tuple(as_ids(row.fields.get("alt_names"), "alt_names")),
+            )
+            text = as_text(row.fields.get("description"), "description")
+        except WrongFieldError as error:
+            trouble.add(Kind.WRONG_FIELDS, row.where, str(error))
+            continue
+        if label.id in labels:
+            trouble.add(Kind.DUPLICATE_LABELS, row.where, repr(label.id))
+        if not label.name.strip():
+            trouble.add(Kind.UNNAMED_LABELS, row.where, repr(label.id))
+        labels[label.id] = label
+        if text.strip():
+            descriptions[label.id] = text
+    _stop_at(trouble, path)
+    return list(labels.values()), descriptions
+
+
+def _read_examples(path: Path, added: set[str], known: set[str]) -> dict[str, list[str]]:
+    """Texts by label; labels that the run has already are passed over, unknown ones are wrong."""
+    trouble = Trouble()
+    found: dict[str, list[str]] = {}
+    for document in documents(path, path.stem, trouble):
+        own = [x for x in document.labels if x in added]
+        strangers = [x for x in document.labels if x not in added | known]
+        if not document.text.strip():
+            trouble.add(Kind.NO_TEXT, document.where)
+        elif strangers:
+            trouble.add(Kind.UNKNOWN_LABELS, document.where, repr(strangers[0]))
+        elif not own:
+            trouble.add(Kind.NO_LABELS, document.where, "none of those to be added")
+        for label_id in own:
+            found.setdefault(label_id, []).append(document.text)
+    _stop_at(trouble, path)
+    return found
+
+
+def _stop_at(trouble: Trouble, path: Path) -> None:
+    if trouble:
+        raise CorpusError(
+            f"{path} cannot be used as it is. Nothing was changed.\n"
+            + trouble.listing(remedies=True)
+        )
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
 def _as_dict(card: LabelCard) -> dict[str, Any]:

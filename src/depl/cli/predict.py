@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
@@ -19,23 +21,28 @@ from depl._io import fingerprint
 from depl.classifier import Classifier
 from depl.cli.console import err, out
 from depl.errors import ConfigError, CorpusError
+from depl.evaluation import BANDS
 from depl.readers.documents import Document, Documents, chunks
 from depl.readers.resuming import SuggestionFile
 from depl.readers.suggestions import Suggested, json_lines
 from depl.run import Run
+from depl.thresholds import Thresholds, keep
 
 # A chunk ends at whichever comes first: short texts share the cost of a call among many, long
 # ones keep memory and the loss by an interruption small.
 _DOCUMENTS = 5_000
 _CHARACTERS = 4_000_000
+_LABELS = 5  # a document, unless more are asked for
+_ALL_LABELS = 100  # where a threshold says how many
 
 
 def predict(
     run: Path,
     files: Sequence[str],
     *,
-    k: int,
-    threshold: float | None,
+    k: int | None,
+    threshold: str | None,
+    per_band: bool,
     output: Path | None,
     resume: bool,
     overwrite: bool,
@@ -46,7 +53,9 @@ def predict(
     as_json: bool,
 ) -> None:
     """Suggest labels for every document, chunk by chunk; bad rows are told and left out."""
-    _check_options(threshold, output, resume=resume, overwrite=overwrite, as_json=as_json)
+    aim = _parsed(threshold, per_band=per_band)
+    k = k or (_ALL_LABELS if isinstance(aim, str) else _LABELS)
+    _check_options(output, resume=resume, overwrite=overwrite, as_json=as_json)
     left_out = 0
 
     def tell(place: str, why: str) -> None:
@@ -67,9 +76,10 @@ def predict(
     n_documents = 0
     with target or nullcontext(), _told_how_to_go_on(target), _quiet_when_nobody_reads():
         model = Classifier.load(run)
+        least = _least(model, aim, per_band=per_band)
         todo = iter(documents)
         if target is not None:
-            target.begin(_made_from(run, model, k, threshold))
+            target.begin(_made_from(run, model, k, aim, per_band=per_band))
             if target.done:
                 err.print(f"[dim]{target.done:,} documents were finished before.[/]")
             n_documents = target.done
@@ -78,10 +88,9 @@ def predict(
         with _bar(documents, to_terminal=target is None and out.is_terminal) as moved:
             for chunk in chunks(todo, _DOCUMENTS, _CHARACTERS):
                 ranking = model.predict([document.text for document in chunk], k)
-                rows = ranking.rows(model.labels)
-                if threshold is not None:
-                    rows = [[(x, s) for x, s in row if s >= threshold] for row in rows]
-                write(chunk, rows)
+                if least is not None:
+                    ranking = keep(ranking, least)
+                write(chunk, ranking.rows(model.labels))
                 n_documents += len(chunk)
                 moved(n_documents)
         if target is not None:
@@ -89,11 +98,79 @@ def predict(
     _sum_up(documents, n_documents, left_out, output)
 
 
-def _check_options(
-    threshold: float | None, output: Path | None, *, resume: bool, overwrite: bool, as_json: bool
-) -> None:
-    if threshold is not None and math.isnan(threshold):
-        raise ConfigError("--threshold must be a number; got nan.")
+def _parsed(threshold: str | None, *, per_band: bool) -> float | str | None:
+    """A number as a number; precision=P and f1 as they are."""
+    if threshold is None:
+        if per_band:
+            raise ConfigError("--per-band needs --threshold precision=P or --threshold f1.")
+        return None
+    aim, _, wanted = threshold.replace(" ", "").partition("=")
+    try:
+        number = float(wanted if aim == "precision" else threshold)
+    except ValueError:
+        number = math.nan
+    if aim == "precision" and 0 < number <= 1:
+        return f"precision={number:g}"
+    if threshold == "f1":
+        return "f1"
+    if aim == "precision" or math.isnan(number):
+        raise ConfigError(
+            f"--threshold must be a number, precision=P with P above 0 and at most 1, or f1; "
+            f"got {threshold}."
+        )
+    if per_band:
+        raise ConfigError(
+            f"--per-band finds a threshold for each band, --threshold {threshold} sets one for "
+            f"all: give one of the two, or --threshold precision=P."
+        )
+    return number
+
+
+def _least(
+    model: Classifier, aim: float | str | None, *, per_band: bool
+) -> float | NDArray[np.float64] | None:
+    """The score that a suggestion must reach, or each label's own."""
+    if not isinstance(aim, str):
+        return aim
+    thresholds = model.thresholds
+    if thresholds is None:
+        raise ConfigError(
+            f"--threshold {aim} needs the thresholds that a fusion is fitted with, and this run "
+            f"has none. Finish it with `depl fit RUN`, or make them with `depl fit RUN --from "
+            f"fusion`; or give a number."
+        )
+    precision = None if aim == "f1" else float(aim.partition("=")[2])
+    if per_band:
+        _tell_unreached(thresholds, aim, precision)
+        return thresholds.of_labels(model.train_counts, precision)
+    found = thresholds.best_f1 if precision is None else thresholds.for_precision(precision)
+    if found is None:
+        highest = float(thresholds.curve().precision.max(initial=0.0))
+        raise ConfigError(
+            f"--threshold {aim} is out of reach: on the validation slice the likeliest suggestions "
+            f"are right in {highest:.1%} of the cases. Ask for less."
+        )
+    expected = thresholds.curve().at(found)
+    err.print(
+        f"[dim]threshold {found:.3f}: expect {expected.precision:.0%} of the suggestions to be "
+        f"right, and {expected.recall:.0%} of all labels to be found[/]"
+    )
+    return found
+
+
+def _tell_unreached(thresholds: Thresholds, aim: str, precision: float | None) -> None:
+    for band in BANDS:
+        name = band.name
+        found = (
+            thresholds.for_f1(name)
+            if precision is None
+            else thresholds.for_precision(precision, name)
+        )
+        said = "not suggested at all: out of reach" if found is None else f"threshold {found:.3f}"
+        err.print(f"[dim]{aim}, labels with {name} training documents: {said}[/]")
+
+
+def _check_options(output: Path | None, *, resume: bool, overwrite: bool, as_json: bool) -> None:
     if output is not None and as_json:
         raise ConfigError(
             "--json prints to standard output, --output writes a file: give one of the two. The "
@@ -113,7 +190,9 @@ def _opened(output: Path, documents: Documents, resume: bool, overwrite: bool) -
     return SuggestionFile(output, resume=resume, overwrite=overwrite)
 
 
-def _made_from(run: Path, model: Classifier, k: int, threshold: float | None) -> dict[str, object]:
+def _made_from(
+    run: Path, model: Classifier, k: int, aim: float | str | None, *, per_band: bool
+) -> dict[str, object]:
     """All that decides the suggestions, apart from the documents; the place of the run does not."""
     stages = Run.open(run).manifest()["stages"]
     prints = {name: stage["fingerprint"] for name, stage in stages.items()}
@@ -121,7 +200,7 @@ def _made_from(run: Path, model: Classifier, k: int, threshold: float | None) ->
         "depl": depl.__version__,
         "run": fingerprint(prints, model.labels.ids, model.labels.names),
         "k": k,
-        "threshold": threshold,
+        "threshold": f"{aim} per band" if per_band else aim,
     }
 
 

@@ -117,6 +117,11 @@ _NOTHING: str | None = None  # what the first process tells the others where a s
 STAGE_NAMES = ("corpus", *(stage.name for stage in STAGES))
 
 
+def stage_names(config: Config) -> tuple[str, ...]:
+    """The stages of a run with these settings, in their order."""
+    return ("corpus", *(stage.name for stage in STAGES if stage.needed(config)))
+
+
 def fit(
     corpus: Corpus | None,
     out: str | Path,

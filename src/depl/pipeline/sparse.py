@@ -17,6 +17,7 @@ from depl.linear import OneVsAllSVM
 from depl.names import NameMatch, names_and_owners
 from depl.pipeline.stage import Work
 from depl.run import (
+    THRESHOLDS,
     Rehearsal,
     Run,
     write_descriptions,
@@ -25,6 +26,7 @@ from depl.run import (
     write_names,
     write_rehearsal,
 )
+from depl.thresholds import Thresholds
 from depl.tuning import choose_C, validation_slice
 
 # Ranked a document when hard negatives are asked for: its own labels are among them.
@@ -90,8 +92,11 @@ def make_fusion(work: Work) -> None:
     )
     known = run.Y[rehearsal.rest]
     counts = csr_array(known).sum(axis=0)
-    fusion.fit(rankings, run.Y[rehearsal.held_out], counts, len(rehearsal.rest))
+    carried = run.Y[rehearsal.held_out]
+    fusion.fit(rankings, carried, counts, len(rehearsal.rest))
     fusion.save(work.folder)
+    thresholds = Thresholds.fit(fusion.cross_fitted_, carried[fusion.fitted_on_], counts)
+    thresholds.save(work.folder / THRESHOLDS)
 
 
 def _svm_settings(config: Config) -> dict[str, Any]:

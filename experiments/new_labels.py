@@ -1,0 +1,100 @@
+"""How well labels are found that a run never saw in training, added by name and by examples.
+
+    python experiments/new_labels.py CORPUS --out FOLDER [--labels 200] [--config sparse]
+
+Labels are held out of training by a rule: drawn at random, by a seed, among those with at least
+six training documents and one in the dev split. A run is fitted without them (their documents
+stay, without these labels). Then they are added to it: by name alone, and with one and with five of
+the training documents that carry them; each time all dev documents are labelled anew. A run that
+was fitted with them shows what training would give. Only these labels are scored.
+
+Writes new_labels.json into FOLDER; the runs stay there, too, so that a second call is quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array
+
+import depl
+
+MOST = 5  # example documents a label
+COLUMNS = ("R@5", "R@10", "macroF1@5", "P@5 of all", "seconds to add")
+
+
+def main() -> None:
+    """Print a markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--labels", type=int, default=200)
+    parser.add_argument("--config", default="sparse", help="sparse, cpu-frozen or small-gpu")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    data = depl.read(args.corpus, splits=["train", "dev"])
+    config = depl.Config.load(args.config)
+    rng = np.random.default_rng(args.seed)
+    usable = np.flatnonzero((data.train.label_counts > MOST) & (data.dev.label_counts > 0))
+    held_out = np.sort(rng.choice(usable, min(args.labels, len(usable)), replace=False))
+    new = [data.labels[int(j)] for j in held_out]
+    by_label = data.train.Y.tocsc()
+    carriers = [rng.permutation(by_label[:, [j]].indices)[:MOST] for j in held_out]
+
+    model = depl.fit(without(data.train, held_out), out=args.out / "without", config=config)
+    rows = {"not added": scores(model, data.dev, new)}
+    for n in (0, 1, MOST):
+        examples = {
+            label.id: [data.train.texts[i] for i in rows_of[:n]]
+            for label, rows_of in zip(new, carriers, strict=True)
+        }
+        start = time.perf_counter()
+        model.add_labels(new, examples=examples if n else None)
+        seconds = time.perf_counter() - start
+        name = "by name" + (f" and {n} example{'s' * (n > 1)}" if n else "")
+        rows[name] = scores(model, data.dev, new) | {"seconds to add": round(seconds, 1)}
+        model.undo()
+    trained = depl.fit(data.train, out=args.out / "with", config=config)
+    rows["trained with them"] = scores(trained, data.dev, new)
+
+    facts = {"config": args.config, "labels": [x.id for x in new], "scores": rows}
+    (args.out / "new_labels.json").write_text(json.dumps(facts, indent=2) + "\n")
+    print(f"| {len(new)} labels | " + " | ".join(COLUMNS) + " |")
+    print("|" + " --- |" * (len(COLUMNS) + 1))
+    for name, row in rows.items():
+        print(f"| {name} | " + " | ".join(str(row.get(x, "")) for x in COLUMNS) + " |")
+
+
+def without(corpus: depl.Corpus, held_out: np.ndarray) -> depl.Corpus:
+    """The same documents over a label set that lacks some labels."""
+    kept = np.setdiff1d(np.arange(len(corpus.labels)), held_out)
+    labels = depl.LabelSet(corpus.labels[int(j)] for j in kept)
+    return depl.Corpus(corpus.ids, corpus.texts, csr_array(corpus.Y[:, kept]), labels)
+
+
+def scores(model: depl.Classifier, corpus: depl.Corpus, new: list[depl.Label]) -> dict[str, float]:
+    """Recall and macro-F1 of the new labels, and P@5 of all labels, in percent."""
+    aligned = corpus.aligned(model.labels)
+    carried = aligned.Y.toarray() > 0
+    columns = np.array([aligned.labels.index(x.id) for x in new])
+    ranking = model.predict(corpus.texts, k=10).indices
+    found = {}
+    for k in (5, 10):
+        listed = np.zeros_like(carried)
+        rows, places = np.nonzero(ranking[:, :k] >= 0)
+        listed[rows, ranking[rows, places]] = True
+        right = listed & carried
+        found[f"R@{k}"] = right[:, columns].sum() / carried[:, columns].sum()
+        if k == 5:
+            sizes = (listed.sum(axis=0) + carried.sum(axis=0))[columns]
+            found["macroF1@5"] = np.mean(2 * right[:, columns].sum(axis=0) / np.maximum(sizes, 1))
+            found["P@5 of all"] = right.sum() / (5 * len(corpus))
+    return {name: round(100 * float(value), 2) for name, value in found.items()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""``depl explain``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.table import Column, Table
+from rich.text import Text
+
+from depl.classifier import Classifier
+from depl.cli.console import out, print_json
+from depl.errors import CorpusError
+from depl.explanation import Explanation, Match, Share
+
+_BAR = 16  # characters of the longest bar
+_MARGIN = 15  # where the second column begins
+_AROUND = 70  # characters shown on either side of a match in a long text
+_WHOLE = 700  # characters; shorter texts are shown whole
+_PASSAGES = 5
+_OPENING = 90  # characters of a neighbour's text
+
+
+def explain(
+    run: Path, source: str, *, label: str | None, k: int, neighbours: int, as_json: bool
+) -> None:
+    """Explain one label, or the first k suggestions, for a text."""
+    text = _read(source)
+    model = Classifier.load(run)
+    if label is not None:
+        found = [model.explain(text, label, neighbours=neighbours)]
+    else:
+        found = model.explain_best(text, k, neighbours=neighbours)
+    if as_json:
+        objects = [explanation.to_json() for explanation in found]
+        print_json(objects if label is None else objects[0])
+        return
+    for i, explanation in enumerate(found):
+        if i:
+            out.print()
+        _print(explanation, text)
+
+
+def _read(source: str) -> str:
+    """The text: standard input, a file's, or the argument itself."""
+    if source == "-":
+        text = sys.stdin.read()
+    else:
+        path = Path(source)
+        try:
+            is_file = path.is_file()
+        except (OSError, ValueError):  # a text can be too long for a name
+            is_file = False
+        if is_file:
+            try:
+                text = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise CorpusError(
+                    f"{path} cannot be read as UTF-8 text: {error}. Give a plain text file."
+                ) from error
+        elif path.suffix in (".txt", ".md", ".html") and not any(map(str.isspace, source)):
+            raise CorpusError(f"There is no file {source}. Give a file, a text, or - for a pipe.")
+        else:
+            text = source
+    if not text.strip():
+        raise CorpusError("There is no text to explain: it is empty. Give a document's text.")
+    return text
+
+
+def _print(e: Explanation, text: str) -> None:
+    out.print(Text.assemble((e.label.name, "bold"), "  ", (e.label.id, "dim"), "  ", _standing(e)))
+    if not out.is_terminal:  # in a pipe a row is a line
+        for head, body in _rows(e, text):
+            out.print(Text(f"  {head:<{_MARGIN - 2}}") + body)
+        return
+    grid = Table.grid(Column(width=_MARGIN, style="dim"), Column(overflow="fold"))
+    for head, body in _rows(e, text):
+        grid.add_row(f"  {head}", body)
+    out.print(grid, soft_wrap=False)
+
+
+def _rows(e: Explanation, text: str) -> Iterator[tuple[str, Text]]:
+    yield "description", Text(e.description)
+    longest = max((abs(part.contribution) for part in e.parts), default=0.0)
+    for i, part in enumerate(e.parts):
+        yield "parts" if i == 0 else "", _part(part, longest)
+    yield from _matched("keywords", e.keywords)
+    if e.svm is not None:
+        s = e.svm
+        total = f"{s.score:.2f} = {s.keywords:.2f} keywords {_signed(s.other_words)} other words"
+        yield "svm score", Text(f"{total} {_signed(s.bias)} bias", "dim")
+    yield from _matched("name", e.name_words)
+    passages = list(_passages(text, [*e.keywords, *e.name_words]))
+    for i, passage in enumerate(passages):
+        yield "in the text" if i == 0 else "", passage
+    for i, near in enumerate(e.neighbours):
+        opening = _printable(" ".join(near.text.split()))[:_OPENING]
+        line = Text.assemble(f"{near.similarity:.2f}  ", (near.id, "bold"), "  ", (opening, "dim"))
+        yield "near" if i == 0 else "", line
+
+
+def _standing(e: Explanation) -> Text:
+    documents = f"{e.training_documents:,} training documents"
+    if e.rank is None:
+        return Text(f"not among the suggestions, {documents}", "yellow")
+    probability = f"{e.probability:.1%}, " if e.probability is not None else ""
+    return Text(f"{probability}suggestion {e.rank}, {documents}", "green")
+
+
+def _part(part: Share, longest: float) -> Text:
+    if part.rank is None or part.score is None:
+        return Text(f"{part.name:<12}knows nothing of it here", "dim")
+    bar = "█" * round(_BAR * abs(part.contribution) / longest) if longest else ""
+    colour = "cyan" if part.contribution >= 0 else "red"
+    said = f"{part.name:<12}score {part.score:6.2f}  rank {part.rank:>3}  {part.contribution:+6.2f}"
+    return Text.assemble(said, "  ", (bar, colour))
+
+
+def _matched(head: str, matches: Sequence[Match]) -> Iterator[tuple[str, Text]]:
+    longest = max((abs(match.contribution) for match in matches), default=0.0)
+    for i, match in enumerate(matches):
+        bar = "█" * max(1, round(_BAR * abs(match.contribution) / longest)) if longest else ""
+        times = "once" if len(match.spans) == 1 else f"{len(match.spans)} times"
+        said = f"{match.term:<20}{match.contribution:+6.3f}  {times:<9}"
+        yield head if i == 0 else "", Text.assemble(said, "  ", (bar, "cyan"))
+
+
+def _passages(text: str, matches: Sequence[Match]) -> Iterator[Text]:
+    """The text around the matches, with them highlighted; in a pipe they stand in « »."""
+    spans = sorted({span for match in matches for span in match.spans})
+    if not spans:
+        return
+    windows: list[list[int]] = []
+    for start, end in spans:
+        first, last = max(0, start - _AROUND), min(len(text), end + _AROUND)
+        if windows and first <= windows[-1][1]:
+            windows[-1][1] = last
+        else:
+            windows.append([first, last])
+    if len(text) <= _WHOLE:
+        windows = [[0, len(text)]]
+    for first, last in windows[:_PASSAGES]:
+        last = min(last, first + _WHOLE)
+        line, at = Text("… " if first else ""), first
+        for start, end in (s for s in spans if first <= s[0] and s[1] <= last):
+            line.append(_printable(text[at:start]), "dim")
+            word = _printable(text[start:end])
+            line.append(word if out.is_terminal else f"«{word}»", "bold black on yellow")
+            at = end
+        line.append(_printable(text[at:last]), "dim")
+        yield line + Text(" …" if last < len(text) else "")
+    if len(windows) > _PASSAGES:
+        yield Text(f"and {len(windows) - _PASSAGES} more passages", "dim")
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value >= 0 else '−'} {abs(value):.2f}"
+
+
+def _printable(text: str) -> str:
+    """Nothing that would move the cursor of the terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)

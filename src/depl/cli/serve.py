@@ -1,0 +1,152 @@
+"""``depl serve``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+
+from depl.cli.console import err
+from depl.errors import ConfigError, DeplError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from depl.server.service import Service
+
+_GRACE = 30  # seconds that requests get to finish when the service is told to end
+_CONNECTIONS = 1_000  # open at the same time; further ones get 503 at once
+
+
+def serve(
+    run: Path,
+    *,
+    host: str,
+    port: int,
+    token: str | None,
+    token_file: Path | None,
+    token_for_all: bool,
+    allow_writes: bool,
+    read_only: bool,
+    max_batch: int,
+    max_wait_ms: float,
+    queue: int,
+    timeout: float,
+    log_requests: bool,
+) -> None:
+    """Load the run, listen, and answer until SIGTERM or Ctrl-C; SIGHUP loads the run anew."""
+    from depl.server import create_app
+    from depl.server.batching import Batching
+    from depl.server.security import Access, is_loopback
+    from depl.server.service import load
+
+    token = _token(token, token_file)
+    local = is_loopback(host)
+    if allow_writes and token is None and not local:
+        raise ConfigError(
+            f"--allow-writes without a token is for this machine alone, but {host} can be reached "
+            f"from others. Set DEPL_TOKEN, or leave --host out."
+        )
+    access = Access(
+        token=token,
+        token_for_all=token_for_all,
+        local_writes=allow_writes and local,
+        read_only=read_only,
+    )
+    batching = Batching(
+        max_batch=max_batch, max_wait=max_wait_ms / 1000, queue=queue, timeout=timeout
+    )
+    _log_to_stderr(logging.INFO if log_requests else logging.WARNING)
+    with _listening(host, port) as listener:
+        model = load(run)
+        app = create_app(model, run=run, access=access, batching=batching)
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listener.getsockname()[1]}"
+        err.print(f"{escape(model.name)}: {len(model.labels):,} labels at {address}/")
+        if not local and token is None:
+            err.print(
+                "[yellow]Warning:[/] everybody who can reach this machine can use the service. "
+                "DEPL_TOKEN and --token-for-all ask for a token."
+            )
+        asyncio.run(_run(app, listener))
+
+
+def _token(token: str | None, file: Path | None) -> str | None:
+    if file is None:
+        return token
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"Cannot read the token from {file}: {error}.") from error
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A bound socket; trouble with the address shows before the model is loaded."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot listen at {host}, port {port}: {error.strerror or error}. Choose another "
+            f"--port (0 finds a free one) or --host."
+        ) from error
+
+
+def _log_to_stderr(level: int) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger("depl.server")
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    logger.propagate = False
+
+
+async def _run(app: FastAPI, listener: socket.socket) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE,
+    )
+    # uvicorn finishes what it has accepted and then raises the signal again. With this handler
+    # that second one changes nothing, and a service that was asked to end has ended well.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    reloading = _Reloading(app.state.service)
+    if hasattr(signal, "SIGHUP"):  # not on Windows
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloading.begin)
+    await uvicorn.Server(config).serve(sockets=[listener])
+
+
+class _Reloading:
+    """Loads the run anew when told to; a run that cannot be loaded leaves the old one."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self) -> None:
+        task = asyncio.get_running_loop().create_task(self._reload())
+        self._tasks.add(task)  # the loop itself keeps only a weak reference
+        task.add_done_callback(self._tasks.discard)
+
+    async def _reload(self) -> None:
+        from depl.server.edge import log_event
+
+        try:
+            seconds = await self._service.reload()
+        except DeplError as error:
+            log_event(logging.ERROR, "reload failed", error=str(error))
+        else:
+            log_event(logging.WARNING, "reloaded", seconds=round(seconds, 3))

@@ -1,0 +1,246 @@
+"""One thread for the model, fed with what many requests want at the same time.
+
+The model is used by this thread alone, so nothing that reads it needs a lock: predictions, reads
+and changes of labels stand in line here. Texts of different requests are put together, because a
+batch costs much less than its texts one by one. Nothing waits without an end: the line is bounded,
+and whoever has waited too long, or has gone, is taken out of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from depl.errors import ConfigError, DeplError
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+T = TypeVar("T")
+
+
+class QueueFullError(DeplError):
+    """More is waiting than the service is willing to keep."""
+
+
+class TooLateError(DeplError):
+    """What was asked for was not begun, or not answered, in time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batching:
+    """How requests are put together, and how long they may wait.
+
+    Parameters
+    ----------
+    max_batch : int
+        Texts that the model gets at a time; 1 is no batching.
+    max_wait : float
+        Seconds that the oldest text waits for company while the model has nothing else to do.
+    queue : int
+        With so many texts waiting, a further request is refused.
+    timeout : float
+        Seconds a request may take in all.
+    """
+
+    max_batch: int = 32
+    max_wait: float = 0.005
+    queue: int = 1024
+    timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.max_batch < 1 or self.queue < 1 or self.max_wait < 0 or self.timeout <= 0:
+            raise ConfigError(
+                f"Batches and the queue need room for 1 text, waiting at least 0 s and the timeout "
+                f"more than 0 s; got max_batch = {self.max_batch}, queue = {self.queue}, max_wait "
+                f"= {self.max_wait}, timeout = {self.timeout}."
+            )
+
+
+@dataclass(eq=False)
+class _Request(Generic[Item, Answer]):
+    """The items of one request; they may be answered in several batches."""
+
+    items: Sequence[Item]
+    arrived: float
+    future: asyncio.Future[list[Answer]]
+    answers: dict[int, Answer] = field(default_factory=dict)
+
+    def answer(self, places: Sequence[int], answers: Sequence[Answer]) -> None:
+        self.answers.update(zip(places, answers, strict=True))
+        if len(self.answers) == len(self.items) and not self.future.done():
+            self.future.set_result([self.answers[i] for i in range(len(self.items))])
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+@dataclass(eq=False)
+class _Job:
+    """A call that is not batched."""
+
+    function: Callable[[], Any]
+    future: asyncio.Future[Any]
+
+
+class Batcher(Generic[Item, Answer]):
+    """Answers items in batches, and runs other calls between the batches.
+
+    Parameters
+    ----------
+    answer : function from a list of items to a list of answers
+        Runs in the one thread.
+    settings : Batching
+        Sizes and times.
+    done : function of (items, seconds)
+        Told after every batch.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[list[Item]], list[Answer]],
+        settings: Batching,
+        done: Callable[[int, float], None],
+    ) -> None:
+        self.settings = settings
+        self._answer = answer
+        self._done = done
+        self._waiting: deque[tuple[_Request[Item, Answer], int]] = deque()
+        self._jobs: deque[_Job] = deque()
+        self._arrival = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="depl-model")
+        self._worker: asyncio.Task[None] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Items and calls in line."""
+        return len(self._waiting) + len(self._jobs)
+
+    @property
+    def running(self) -> bool:
+        """Whether there is somebody at work."""
+        return self._worker is not None and not self._worker.done()
+
+    def start(self) -> None:
+        """Begin to work, in the running event loop."""
+        self._worker = asyncio.create_task(self._work())
+
+    async def stop(self) -> None:
+        """Finish what has been begun, and end."""
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+        await asyncio.to_thread(self._thread.shutdown)
+
+    async def submit(self, items: Sequence[Item]) -> list[Answer]:
+        """The answers to some items, in their order. Cancelling it takes them out of the line."""
+        self._refuse_if_full(len(self._waiting))
+        loop = asyncio.get_running_loop()
+        request: _Request[Item, Answer] = _Request(items, loop.time(), loop.create_future())
+        self._waiting.extend((request, i) for i in range(len(items)))
+        self._arrival.set()
+        try:
+            await asyncio.wait({request.future}, timeout=self.settings.timeout)
+            if not request.future.done():
+                raise self._too_late()
+            return request.future.result()
+        finally:
+            if not request.future.done():
+                request.future.cancel()
+                kept = [pair for pair in self._waiting if pair[0] is not request]
+                self._waiting.clear()
+                self._waiting.extend(kept)
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """The result of a call between two batches. What is not begun in time is never begun."""
+        self._refuse_if_full(len(self._jobs))
+        job = _Job(function, asyncio.get_running_loop().create_future())
+        self._jobs.append(job)
+        self._arrival.set()
+        try:
+            await asyncio.wait({job.future}, timeout=self.settings.timeout)
+        finally:
+            never_begun = job in self._jobs
+            if never_begun:
+                self._jobs.remove(job)
+        if never_begun:
+            raise self._too_late()
+        result: T = await job.future
+        return result
+
+    def _refuse_if_full(self, waiting: int) -> None:
+        if waiting >= self.settings.queue:
+            raise QueueFullError(
+                f"The service is busy: {waiting} are waiting already. Try again in a moment."
+            )
+
+    def _too_late(self) -> TooLateError:
+        return TooLateError(
+            f"No answer within {self.settings.timeout:g} s; the service is busy. Try again later, "
+            f"or send fewer texts at a time."
+        )
+
+    async def _work(self) -> None:
+        # A call and a batch take turns, so that neither can keep the other waiting for ever.
+        while True:
+            self._arrival.clear()
+            if not self._jobs and not self._waiting:
+                await self._arrival.wait()
+            if self._jobs:
+                await self._run(self._jobs.popleft())
+            if self._waiting:
+                await self._wait_for_company()
+                await self._answer_batch()
+
+    async def _wait_for_company(self) -> None:
+        now = asyncio.get_running_loop().time
+        until = now() + self.settings.max_wait
+        while len(self._waiting) < self.settings.max_batch and (left := until - now()) > 0:
+            self._arrival.clear()
+            try:
+                await asyncio.wait_for(self._arrival.wait(), left)
+            except TimeoutError:
+                return
+
+    async def _run(self, job: _Job) -> None:
+        try:
+            result = await self._in_thread(job.function)
+        except Exception as error:
+            job.future.set_exception(error)
+        else:
+            job.future.set_result(result)
+
+    async def _answer_batch(self) -> None:
+        size = min(self.settings.max_batch, len(self._waiting))
+        places: dict[_Request[Item, Answer], list[int]] = {}
+        for request, place in (self._waiting.popleft() for _ in range(size)):
+            places.setdefault(request, []).append(place)
+        if places and not await self._answer_together(places) and len(places) > 1:
+            # One text that the model cannot take must not fail those that were put beside it.
+            for request, some in places.items():
+                await self._answer_together({request: some}, last=True)
+
+    async def _answer_together(
+        self, places: dict[_Request[Item, Answer], list[int]], *, last: bool = False
+    ) -> bool:
+        items = [request.items[i] for request, some in places.items() for i in some]
+        start = asyncio.get_running_loop().time()
+        try:
+            answers = await self._in_thread(lambda: self._answer(items))
+        except Exception as error:
+            if last or len(places) == 1:
+                for request in places:
+                    request.fail(error)
+            return False
+        self._done(len(items), asyncio.get_running_loop().time() - start)
+        for request, some in places.items():
+            request.answer(some, answers[: len(some)])
+            answers = answers[len(some) :]
+        return True
+
+    async def _in_thread(self, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)

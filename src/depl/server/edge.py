@@ -1,0 +1,134 @@
+"""The outermost layer: every request is measured, limited and logged, every answer gets headers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from datetime import UTC, datetime
+
+from fastapi import HTTPException
+from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from depl.server.metrics import Metrics
+from depl.server.security import HEADERS
+
+MAX_BODY = 16 * 2**20  # bytes
+
+_METHODS = {"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"}
+_TOO_LARGE = (
+    f"The body is larger than {MAX_BODY // 2**20} MiB. Send fewer or shorter texts at a time."
+)
+
+log = logging.getLogger("depl.server")
+
+
+def problem(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """An answer that says what is wrong."""
+    # Bad input that is quoted may hold what cannot be sent: half a surrogate pair.
+    readable = message.encode("utf-8", "replace").decode()
+    return JSONResponse({"error": {"message": readable}}, status, headers)
+
+
+def log_event(level: int, event: str, **facts: object) -> None:
+    """One line of JSON."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    log.log(level, json.dumps({"time": now, "event": event, **facts}))
+
+
+class Edge:
+    """An ASGI application around another.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What is inside.
+    metrics : Metrics
+        Where requests are counted.
+    timeout : float
+        Seconds a client may take to send its body.
+    """
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, timeout: float) -> None:
+        self.app = app
+        self.metrics = metrics
+        self.timeout = timeout
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            if _announced_size(scope) > MAX_BODY:
+                await problem(413, _TOO_LARGE)(scope, receive, send_with_headers)
+            else:
+                await self.app(scope, self._limited(receive), send_with_headers)
+        except Exception as error:
+            log_event(logging.ERROR, "failure", path=scope["path"], error=repr(error))
+            log.debug("traceback", exc_info=error)
+            if status:  # half an answer is out; only a broken connection can say so
+                raise
+            message = "The service failed at this request; its log says why."
+            await problem(500, message)(scope, receive, send_with_headers)
+        finally:
+            self._note(scope, status, time.perf_counter() - start)
+
+    def _limited(self, receive: Receive) -> Receive:
+        size, whole, until = 0, False, time.monotonic() + self.timeout
+
+        async def limited() -> Message:
+            nonlocal size, whole
+            if whole:  # what comes behind the body is news of the client's leaving
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), until - time.monotonic())
+            except TimeoutError:
+                raise HTTPException(
+                    408, f"The request was not complete after {self.timeout:g} s."
+                ) from None
+            size += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
+            if size > MAX_BODY:
+                raise HTTPException(413, _TOO_LARGE)
+            return message
+
+        return limited
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        # The route, not the path: paths are without number, and some hold the ids of labels.
+        route = getattr(scope.get("route"), "path", "other")
+        self.metrics.request_done(method, route, status, seconds)
+        if log.isEnabledFor(logging.INFO):
+            client = scope.get("client")
+            log_event(
+                logging.INFO,
+                "request",
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+                ms=round(1000 * seconds, 1),
+                client=client[0] if client else None,
+            )
+
+
+def _announced_size(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            return int(value)
+    return 0

@@ -1,0 +1,72 @@
+"""What the service counts, for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class Metrics:
+    """Counters of one service; two in one process do not meet."""
+
+    content_type = CONTENT_TYPE_LATEST
+
+    def __init__(self) -> None:
+        registry = self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "depl_requests", "Requests answered.", ("method", "route", "status"), registry=registry
+        )
+        self._seconds = Histogram(
+            "depl_request_seconds",
+            "From the first byte of a request to the last of its answer.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._batches = Histogram(
+            "depl_batch_texts", "Texts in a batch.", buckets=_TEXTS, registry=registry
+        )
+        self._batch_seconds = Histogram(
+            "depl_batch_seconds",
+            "Time the model takes for a batch.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._documents = Counter(
+            "depl_documents", "Texts that were given labels.", registry=registry
+        )
+        self._queue = Gauge("depl_queue", "Texts and calls that wait.", registry=registry)
+        self.labels = Gauge("depl_labels", "Labels the model knows.", registry=registry)
+        self.reloads = Counter("depl_reloads", "Times the run was loaded anew.", registry=registry)
+        ProcessCollector(registry=registry)
+
+    def watch_queue(self, length: Callable[[], int]) -> None:
+        """Ask this function for the length of the queue."""
+        self._queue.set_function(lambda: float(length()))
+
+    def batch_done(self, texts: int, seconds: float) -> None:
+        """Count a batch."""
+        self._documents.inc(texts)
+        self._batches.observe(texts)
+        self._batch_seconds.observe(seconds)
+
+    def request_done(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        """Everything in Prometheus' own format."""
+        return generate_latest(self._registry)

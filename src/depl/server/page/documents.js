@@ -1,0 +1,50 @@
+// Files into texts.
+
+const MOST_BYTES = 5_000_000;
+const MARKUP = /\.x?html?$/i;
+const UNREAD = "script,style,noscript,template,head";
+const BLOCKS =
+  "p,div,li,h1,h2,h3,h4,h5,h6,tr,br,section,article,header,footer,blockquote,pre,dt,dd";
+
+/** The documents in these files, and for each file that is no text a sentence that says so. */
+export async function readFiles(files) {
+  const documents = [];
+  const refused = [];
+  for (const file of files) {
+    if (file.size > MOST_BYTES) {
+      refused.push(`${file.name} has more than 5 MB.`);
+      continue;
+    }
+    const text = decode(await file.arrayBuffer());
+    if (text === null) {
+      refused.push(`${file.name} is not a text file; .txt, .md and .html are read.`);
+      continue;
+    }
+    documents.push({ name: file.name, text: MARKUP.test(file.name) ? plainText(text) : text });
+  }
+  return { documents, refused };
+}
+
+function decode(bytes) {
+  let text;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    const [first, second] = new Uint8Array(bytes.slice(0, 2));
+    const little = first === 0xff && second === 0xfe; // the byte order marks of UTF-16
+    const big = first === 0xfe && second === 0xff;
+    const encoding = little ? "utf-16le" : big ? "utf-16be" : "windows-1252";
+    text = new TextDecoder(encoding).decode(bytes);
+  }
+  return text.includes("\0") ? null : text.replace(/\r\n?/g, "\n");
+}
+
+/** The words of an HTML page, a line a block. The parsed page is inert: nothing in it runs. */
+export function plainText(markup) {
+  const page = new DOMParser().parseFromString(markup, "text/html");
+  for (const element of page.querySelectorAll(UNREAD)) element.remove();
+  for (const block of page.querySelectorAll(BLOCKS)) block.append("\n");
+  const lines = page.documentElement.textContent.split("\n");
+  const tidy = lines.map((line) => line.replace(/\s+/g, " ").trim());
+  return tidy.join("\n").replace(/\n{3,}/g, "\n\n").trim();
+}

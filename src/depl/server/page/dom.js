@@ -1,0 +1,114 @@
+// Elements, numbers and bands. Data becomes text nodes or attributes, never markup.
+
+/** An element with properties and children; `onclick` and the like are listeners, `--x` CSS. */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === null || value === undefined) continue;
+    if (key.startsWith("aria-")) element.setAttribute(key, value); // "false" says something there
+    else if (value === false) continue;
+    else if (key === "class") element.className = value;
+    else if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key.startsWith("--")) element.style.setProperty(key, value);
+    else element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export const $ = (id) => document.getElementById(id);
+
+export const count = (n) => n.toLocaleString("en").replaceAll(",", "\u202f");
+export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
+export const signed = (x) => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
+
+/** A probability as people read it: whole percents, and never "0 %" for what is not nothing. */
+export function percent(p) {
+  if (p > 0 && p < 0.01) return "< 1 %";
+  if (p < 1 && p > 0.99) return "> 99 %";
+  return `${Math.round(100 * p)} %`;
+}
+
+export const BANDS = [
+  { id: "0", level: 0, name: "0", long: "no training document" },
+  { id: "1-9", level: 1, name: "1–9", long: "1 to 9 training documents" },
+  { id: "10-99", level: 2, name: "10–99", long: "10 to 99 training documents" },
+  { id: "100+", level: 3, name: "100+", long: "100 training documents or more" },
+];
+
+export const levelOf = (band) => BANDS.find((one) => one.id === band)?.level ?? 0;
+
+/** Three strokes, as many of them filled as the band is high: colour is never the only sign. */
+export function bandIcon(band) {
+  const icon = h("span", { class: `strokes band-${levelOf(band)}`, "aria-hidden": "true" });
+  icon.append(h("i"), h("i"), h("i"));
+  return icon;
+}
+
+export function carriedBy(label) {
+  return label.training_documents
+    ? `in ${plural(label.training_documents, "training document")}`
+    : "in no training document";
+}
+
+export const labelAddress = (id) => `#label/${encodeURIComponent(id)}`;
+
+/** Calls `act` when nothing was asked for during `wait` milliseconds. */
+export function debounced(act, wait) {
+  let timer;
+  return (...values) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => act(...values), wait);
+  };
+}
+
+let fading;
+
+/** A short message at the foot of the page, with one thing to do where there is one. */
+export function toast(message, action = null) {
+  const box = $("toast");
+  box.replaceChildren(h("span", {}, message));
+  if (action) {
+    const act = () => {
+      box.classList.remove("shown");
+      action.act();
+    };
+    box.append(h("button", { type: "button", onclick: act }, action.name));
+  }
+  box.classList.add("shown");
+  clearTimeout(fading);
+  fading = setTimeout(() => box.classList.remove("shown"), action ? 12000 : 4000);
+}
+
+/** What went wrong, in its place, with a button to try again where that may help. */
+export function showTrouble(box, error, again) {
+  const wording = h("p", {}, h("strong", {}, error.title), " ", error.message);
+  box.replaceChildren(wording);
+  if (again && error.retry) {
+    box.append(h("button", { type: "button", class: "quiet", onclick: again }, "Try again"));
+  }
+  box.hidden = false;
+}
+
+/** Arrow keys, Home and End move among the buttons of a list; Tab goes past it. */
+export function moveByArrows(list, selector) {
+  const items = () =>
+    [...list.querySelectorAll(selector)].filter((one) => !one.closest("[hidden]"));
+  list.addEventListener("keydown", (event) => {
+    const all = items();
+    const at = all.indexOf(event.target);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: all.length - 1 }[event.key];
+    if (at < 0 || to === undefined) return;
+    event.preventDefault();
+    all[Math.min(Math.max(to, 0), all.length - 1)].focus();
+  });
+  list.addEventListener("focusin", (event) => {
+    if (event.target.matches(selector)) keepOneStop(items(), event.target);
+  });
+  return () => keepOneStop(items());
+}
+
+function keepOneStop(items, wanted) {
+  const stop = wanted ?? items.find((item) => item.tabIndex === 0) ?? items[0];
+  for (const item of items) item.tabIndex = item === stop ? 0 : -1;
+}

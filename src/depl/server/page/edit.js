@@ -1,0 +1,168 @@
+// Changes to the label set: add, edit, remove, undo; and the token that the service may ask for.
+
+import { $, h, toast } from "./dom.js";
+import { keepToken, service, token, whenRefused } from "./api.js";
+
+const tidy = (text) => text.replace(/\s+/g, " ").trim();
+
+/** An identifier out of a name. */
+function slug(name) {
+  const plain = name.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  return plain.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").slice(0, 60);
+}
+
+export class Edit {
+  #changed;
+  #current;
+  #label = null; // the one that is edited; null while one is added
+  #ownId = false; // whether the identifier was typed rather than made from the name
+
+  /** `changed(added)` is called after every change; `current()` gives the document shown. */
+  constructor(changed, current) {
+    this.#changed = changed;
+    this.#current = current;
+    $("edit-name").addEventListener("input", () => {
+      if (!this.#ownId) $("edit-id").value = slug($("edit-name").value);
+    });
+    $("edit-id").addEventListener("input", () => (this.#ownId = $("edit-id").value !== ""));
+    $("edit-more").addEventListener("click", () => addExample("").focus());
+    $("edit-current").addEventListener("click", () => addExample(this.#current()).focus());
+    $("edit-cancel").addEventListener("click", () => $("edit").close());
+    $("edit-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#save();
+    });
+  }
+
+  add() {
+    const hint = "It can be suggested at once. Example documents make it surer.";
+    this.#start(null, { title: "Add a label", hint });
+  }
+
+  change(label) {
+    this.#start(label, { title: `Edit “${label.name}”`, hint: `Identifier ${label.id}` });
+  }
+
+  async remove(label) {
+    await this.#attempt(async () => {
+      await service.remove(label.id);
+      if (location.hash.startsWith("#label/")) location.hash = "#labels";
+      this.#done(`Removed “${label.name}”.`);
+    });
+  }
+
+  async undo() {
+    await this.#attempt(async () => {
+      const { undone } = await service.undo();
+      toast(`Undone: ${undone}`);
+      this.#changed();
+    });
+  }
+
+  /** Says something about the last change, which can still be undone. */
+  note(message) {
+    toast(message, { name: "Undo", act: () => this.undo() });
+  }
+
+  #start(label, { title, hint }) {
+    this.#label = label;
+    this.#ownId = false;
+    $("edit-title").textContent = title;
+    $("edit-hint").textContent = hint;
+    $("edit-name").value = label?.name ?? "";
+    $("edit-description").value = label?.description ?? "";
+    $("edit-id").value = "";
+    $("edit-others").value = "";
+    $("edit-wrong").textContent = "";
+    $("edit-examples").replaceChildren();
+    $("edit-current").hidden = !this.#current().trim();
+    for (const part of document.querySelectorAll("#edit .new-only")) part.hidden = label !== null;
+    $("edit").showModal();
+    $("edit-name").focus();
+  }
+
+  async #save() {
+    const name = tidy($("edit-name").value);
+    const description = tidy($("edit-description").value);
+    const id = this.#label ? this.#label.id : $("edit-id").value.trim();
+    if (!name || !id) {
+      $("edit-wrong").textContent = name ? "It needs an identifier." : "It needs a name.";
+      $(name ? "edit-id" : "edit-name").focus();
+      return;
+    }
+    $("edit-save").disabled = true;
+    try {
+      if (this.#label) await this.#saveChange(name, description);
+      else await service.add(newLabel(id, name, description));
+      $("edit").close();
+      if (this.#label) this.#done(`Saved “${name}”.`);
+      else this.#done(`Added “${name}”.`, id);
+    } catch (error) {
+      $("edit-wrong").textContent = error.message;
+    }
+    $("edit-save").disabled = false;
+  }
+
+  async #saveChange(name, description) {
+    const body = {};
+    if (name !== this.#label.name) body.name = name;
+    if (description !== this.#label.description) body.description = description;
+    if (Object.keys(body).length) await service.change(this.#label.id, body);
+  }
+
+  #done(message, added) {
+    this.note(message);
+    this.#changed(added);
+  }
+
+  async #attempt(act) {
+    try {
+      await act();
+    } catch (error) {
+      toast(`${error.title ?? ""} ${error.message}`);
+    }
+  }
+}
+
+function newLabel(id, name, description) {
+  const lines = $("edit-others").value.split("\n").map(tidy);
+  const areas = $("edit-examples").querySelectorAll("textarea");
+  const texts = [...areas].map((area) => area.value.trim());
+  const body = { id, name };
+  if (description) body.description = description;
+  if (lines.some(Boolean)) body.alt_names = lines.filter(Boolean);
+  if (texts.some(Boolean)) body.examples = texts.filter(Boolean);
+  return body;
+}
+
+function addExample(text) {
+  const number = $("edit-examples").children.length + 1;
+  const area = h("textarea", { rows: "3", "aria-label": `Example document ${number}` });
+  area.value = text;
+  $("edit-examples").append(area);
+  area.setSelectionRange(0, 0);
+  return area;
+}
+
+/** Asks for a token in a dialog; several requests that want one wait for the same answer. */
+export function offerToken() {
+  let waiting = null;
+  const ask = (wrong) => {
+    waiting ??= new Promise((resolve) => {
+      $("token-wrong").textContent = wrong ? "The service did not accept the last one." : "";
+      $("token-value").value = "";
+      $("token").showModal();
+      const closed = () => resolve($("token").returnValue === "given");
+      $("token").addEventListener("close", closed, { once: true });
+    }).finally(() => (waiting = null));
+    return waiting;
+  };
+  $("token-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    keepToken($("token-value").value.trim());
+    $("token").close(token() ? "given" : "");
+  });
+  $("token-cancel").addEventListener("click", () => $("token").close(""));
+  $("token").addEventListener("cancel", () => ($("token").returnValue = ""));
+  whenRefused(ask);
+}

@@ -1,0 +1,172 @@
+// The document: typed, pasted or dropped; one of several; with words lit up in it.
+
+import { $, count, h, plural } from "./dom.js";
+import { readFiles } from "./documents.js";
+
+const LONGEST_LIT = 300_000; // characters; beyond, laying the text out twice is felt while typing
+
+const LONGEST_READ = 1_000_000; // characters; the service takes no more in a text
+
+/** As much of a text as the service takes. */
+export const readable = (text) => text.slice(0, LONGEST_READ);
+
+const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** Positions in Python's characters to positions in JavaScript's, where an emoji counts two. */
+export function inUtf16(text, spans) {
+  if (!/[\ud800-\udbff]/.test(text)) return spans;
+  const at = [];
+  let place = 0;
+  for (const character of text) {
+    at.push(place);
+    place += character.length;
+  }
+  at.push(place);
+  const convert = (i) => at[Math.min(i, at.length - 1)];
+  return spans.map(([start, end]) => [convert(start), convert(end)]);
+}
+
+export class Editor {
+  #documents = [{ name: "text", text: "" }];
+  #at = 0;
+  #changed;
+  #complain;
+
+  /** `changed()` is called at every edit, `complain(message)` about files that are no text. */
+  constructor(changed, complain) {
+    this.#changed = changed;
+    this.#complain = complain;
+    this.area = $("text");
+    this.area.addEventListener("input", () => {
+      this.#documents[this.#at].text = this.area.value;
+      this.#refresh();
+    });
+    $("open").addEventListener("click", () => $("files").click());
+    $("files").addEventListener("change", async () => {
+      await this.open([...$("files").files]);
+      $("files").value = "";
+    });
+    $("clear").addEventListener("click", () => {
+      this.#documents = [{ name: "text", text: "" }];
+      this.show(0);
+      this.area.focus();
+    });
+    $("previous").addEventListener("click", () => this.show(this.#at - 1));
+    $("next").addEventListener("click", () => this.show(this.#at + 1));
+    $("which").addEventListener("change", () => this.show($("which").selectedIndex));
+    this.#acceptDrops();
+  }
+
+  get text() {
+    return this.area.value;
+  }
+
+  get documents() {
+    return this.#documents;
+  }
+
+  get name() {
+    return this.#documents[this.#at].name;
+  }
+
+  async open(files) {
+    const { documents, refused } = await readFiles(files);
+    if (refused.length) this.#complain(refused.join(" "));
+    if (!documents.length) return;
+    this.#documents = documents;
+    this.show(0);
+  }
+
+  show(i) {
+    this.#at = Math.min(Math.max(i, 0), this.#documents.length - 1);
+    const { length } = this.#documents;
+    $("stepper").hidden = length < 2;
+    $("which").replaceChildren(...this.#documents.map(({ name }) => h("option", {}, name)));
+    $("which").selectedIndex = this.#at;
+    $("place").textContent = `${this.#at + 1} of ${length}`;
+    $("previous").disabled = this.#at === 0;
+    $("next").disabled = this.#at === length - 1;
+    this.area.value = this.#documents[this.#at].text;
+    this.#documents[this.#at].text = this.area.value;
+    $("editor").scrollTop = 0;
+    this.#refresh();
+  }
+
+  /** Lights up spans of the text: a list of {start, end, strength}, strength 1 to 3. */
+  light(spans) {
+    if (this.text.length > LONGEST_LIT) return;
+    const { text } = this;
+    const pieces = [];
+    let last = 0;
+    for (const { start, end, strength } of [...spans].sort((a, b) => a.start - b.start)) {
+      if (start < last) continue;
+      pieces.push(text.slice(last, start));
+      const about = { class: `lit-${strength}`, "data-start": start };
+      pieces.push(h("mark", about, text.slice(start, end)));
+      last = end;
+    }
+    pieces.push(`${text.slice(last)}\n`);
+    $("marks").replaceChildren(...pieces);
+    const lit = $("marks").querySelectorAll("mark").length;
+    $("lit").textContent = lit ? `${plural(lit, "place")} lit up` : "";
+  }
+
+  dim() {
+    if (this.text.length <= LONGEST_LIT) $("marks").textContent = `${this.text}\n`;
+    $("lit").textContent = "";
+  }
+
+  /** Scrolls the document to a lit word; `far` moves the page as well, for narrow screens. */
+  reveal(start, far = false) {
+    const mark = $("marks").querySelector(`mark[data-start="${start}"]`);
+    if (!mark) return;
+    const behavior = calm() ? "auto" : "smooth";
+    if (far) {
+      mark.scrollIntoView({ block: "center", behavior });
+      mark.classList.add("flash");
+      setTimeout(() => mark.classList.remove("flash"), 1200);
+      return;
+    }
+    const box = $("editor");
+    const above = mark.offsetTop < box.scrollTop;
+    const below = mark.offsetTop + mark.offsetHeight > box.scrollTop + box.clientHeight;
+    if (above || below) box.scrollTo({ top: mark.offsetTop - box.clientHeight / 3, behavior });
+  }
+
+  #refresh() {
+    const huge = this.text.length > LONGEST_LIT;
+    $("editor").classList.toggle("huge", huge);
+    if (huge) $("marks").textContent = "";
+    this.dim();
+    const words = this.text.match(/\S+/g)?.length ?? 0;
+    $("counts").textContent = words
+      ? `${plural(words, "word")}, ${count(this.text.length)} characters`
+      : "No text yet";
+    if (this.text.length > LONGEST_READ) {
+      $("lit").textContent = `Only the first ${count(LONGEST_READ)} are read`;
+    } else if (huge) $("lit").textContent = "Too long to light up words in";
+    $("clear").disabled = !this.text && this.#documents.length < 2;
+    this.#changed();
+  }
+
+  #acceptDrops() {
+    const holdsFiles = (event) => event.dataTransfer?.types.includes("Files");
+    let depth = 0; // of elements entered and not yet left
+    const lit = (on) => $("drop").classList.toggle("shown", on);
+    document.addEventListener("dragenter", (event) => {
+      if (holdsFiles(event)) lit((depth += 1) > 0);
+    });
+    document.addEventListener("dragleave", (event) => {
+      if (holdsFiles(event)) lit((depth = Math.max(0, depth - 1)) > 0);
+    });
+    document.addEventListener("dragover", (event) => {
+      if (holdsFiles(event)) event.preventDefault();
+    });
+    document.addEventListener("drop", (event) => {
+      if (!holdsFiles(event)) return;
+      event.preventDefault();
+      lit((depth = 0) > 0);
+      this.open([...event.dataTransfer.files]);
+    });
+  }
+}

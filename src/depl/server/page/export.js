@@ -1,0 +1,50 @@
+// Suggestions as tab-separated text, CSV and JSON.
+
+const COLUMNS = ["rank", "id", "name", "probability", "training_documents", "band"];
+
+const rounded = (p) => Number(p.toFixed(4));
+const rowsOf = (labels) =>
+  labels.map((label, i) => ({ ...label, rank: i + 1, probability: rounded(label.probability) }));
+
+export function tabSeparated(labels) {
+  const clean = (value) => String(value).replace(/[\t\r\n]+/g, " ");
+  const lines = rowsOf(labels).map((row) => COLUMNS.map((column) => clean(row[column])).join("\t"));
+  return [COLUMNS.join("\t"), ...lines].join("\n");
+}
+
+/** `results`: a list of {name, labels}, one for each document. */
+export function commaSeparated(results) {
+  const quoted = (value) =>
+    /[",\r\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : value;
+  const line = (name, row) => [name, ...COLUMNS.map((column) => row[column])].map(quoted).join(",");
+  const lines = results.flatMap(({ name, labels }) => rowsOf(labels).map((row) => line(name, row)));
+  return [["document", ...COLUMNS].join(","), ...lines, ""].join("\r\n");
+}
+
+export function asJson(results, { run, threshold, band }) {
+  const documents = results.map(({ name, labels }) => ({ document: name, labels: rowsOf(labels) }));
+  return `${JSON.stringify({ run, threshold, band, documents }, null, 2)}\n`;
+}
+
+export function download(name, text, type) {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  const link = Object.assign(document.createElement("a"), { href: address, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+/** Puts text on the clipboard; the old way where the page came over plain HTTP. */
+export async function copy(text) {
+  if (navigator.clipboard) {
+    await navigator.clipboard.writeText(text);
+    return;
+  }
+  const holder = document.createElement("textarea");
+  holder.value = text;
+  holder.className = "unseen";
+  document.body.append(holder);
+  holder.select();
+  const done = document.execCommand("copy");
+  holder.remove();
+  if (!done) throw new Error("The browser does not let this page copy.");
+}

@@ -1,0 +1,147 @@
+// Why a label is suggested: its words in the text, what each part says, who else carries it.
+
+import { bandIcon, carriedBy, h, labelAddress, percent, plural, signed } from "./dom.js";
+import { inUtf16 } from "./editor.js";
+
+const AROUND = 60; // characters shown on either side of a word
+
+const SHOWN_NAMES = 4;
+
+const PARTS = {
+  svm: ["Words", "the linear model over the document's words"],
+  names: ["Name", "the label's names found in the text"],
+  classifier: ["Classifier", "the neural classifier"],
+  retrieval: ["Description", "the meaning of the text against that of the label's description"],
+  neighbours: ["Neighbours", "labels of similar training documents"],
+};
+
+/** Spans to light up: those of words that speak for the label, the strongest most. */
+export function spansOf(why, text) {
+  const strongest = Math.max(...why.keywords.map((word) => word.contribution), 1e-9);
+  return why.keywords
+    .filter((word) => word.contribution > 0)
+    .flatMap((word) => {
+      const strength = Math.ceil(3 * Math.min(1, word.contribution / strongest));
+      return inUtf16(text, word.spans).map(([start, end]) => ({ start, end, strength }));
+    });
+}
+
+/** The panel below a suggestion. `jump(start)` goes to a place in the text. */
+export function explanation(why, text, jump) {
+  const card = h("a", { href: labelAddress(why.label.id) }, "All about this label →");
+  return [
+    h(
+      "section",
+      {},
+      h("h4", {}, "Its description"),
+      h("p", { class: "description" }, why.description || why.label.name),
+    ),
+    ...reasons(why, text, jump),
+    h("p", { class: "onward" }, card),
+  ];
+}
+
+/** The same without what the label's card says. */
+export function reasons(why, text, jump) {
+  return [place(why), words(why, text, jump), parts(why), neighbours(why)];
+}
+
+function place(why) {
+  const names = why.label.alt_names;
+  const more = names.length > SHOWN_NAMES ? ` and ${names.length - SHOWN_NAMES} more` : "";
+  const first = names.slice(0, SHOWN_NAMES).join(", ");
+  const others = names.length ? ` Also called ${first}${more}.` : "";
+  const rank = why.rank ? `Ranked ${why.rank}` : "Not among the ranked labels";
+  const unsure = why.probability === null || why.parts.length < 2; // a score is no probability
+  const sure = unsure ? "" : `, ${percent(why.probability)} likely`;
+  const said = ` ${rank}${sure}; ${carriedBy(why.label)}.${others}`;
+  return h("p", { class: "muted place" }, bandIcon(why.label.band), said);
+}
+
+function words(why, text, jump) {
+  const block = h("section", {}, h("h4", {}, "Its words in this text"));
+  if (!why.keywords.length) {
+    block.append(h("p", { class: "muted" }, "None of its keywords is in the text."));
+    return block;
+  }
+  const most = Math.max(...why.keywords.map((word) => Math.abs(word.contribution)), 1e-9);
+  const list = h("ul", { class: "words" });
+  for (const word of why.keywords) {
+    const spans = inUtf16(text, word.spans);
+    const often = spans.length > 1 ? ` ×${spans.length}` : "";
+    const about = {
+      type: "button",
+      class: "word",
+      "aria-label": `${word.term}${often}: show it in the text`,
+      onclick: () => jump(spans[0]?.[0]),
+    };
+    const button = h("button", about, word.term, h("span", { class: "muted" }, often));
+    const share = Math.abs(word.contribution) / most;
+    const adds = `adds ${signed(word.contribution)} to the score of the words`;
+    const bar = h("span", { class: "mini", "--p": share, title: adds });
+    list.append(h("li", {}, button, bar, spans.length ? inContext(text, spans[0]) : h("span")));
+  }
+  block.append(list);
+  return block;
+}
+
+function inContext(text, [start, end]) {
+  const flat = (part) => part.replace(/\s+/g, " ");
+  const before = flat(text.slice(Math.max(0, start - AROUND), start));
+  const after = flat(text.slice(end, end + AROUND));
+  return h(
+    "span",
+    { class: "context" },
+    h("span", { class: "before" }, before),
+    h("b", {}, text.slice(start, end)),
+    h("span", { class: "after" }, after),
+  );
+}
+
+function parts(why) {
+  const most = Math.max(...why.parts.map((part) => Math.abs(part.contribution)), 1e-9);
+  const list = h("ul", { class: "parts" });
+  for (const part of why.parts) {
+    const [name, meaning] = PARTS[part.name] ?? [part.name, part.name];
+    const own = name === part.name ? null : h("small", { class: "muted" }, ` ${part.name}`);
+    const place = part.rank ? `no. ${part.rank}` : "not listed";
+    list.append(
+      h(
+        "li",
+        { title: part.score === null ? meaning : `${meaning}; score ${part.score.toFixed(3)}` },
+        h("span", {}, name, own),
+        h(
+          "span",
+          { class: `lean ${part.contribution < 0 ? "against" : "for"}`, "aria-hidden": "true" },
+          h("i", { "--p": Math.abs(part.contribution) / most }),
+        ),
+        h("span", { class: "number" }, signed(part.contribution)),
+        h("span", { class: "muted number" }, place),
+      ),
+    );
+  }
+  const unit = why.parts.length > 1 ? h("em", {}, " in log-odds") : null;
+  return h("section", {}, h("h4", {}, "What each part adds", unit), list);
+}
+
+function neighbours(why) {
+  const block = h("section", {}, h("h4", {}, "Nearest training documents that carry it"));
+  if (!why.neighbours.length) {
+    const none = why.label.training_documents ? "None is near." : "It was in no training document.";
+    block.append(h("p", { class: "muted" }, none));
+    return block;
+  }
+  const list = h("ol", { class: "near" });
+  for (const one of why.neighbours) {
+    const similar = h("span", { class: "number" }, one.similarity.toFixed(2));
+    const line = h("summary", {}, similar, h("span", { class: "line" }, one.text));
+    const whole = h("p", {}, one.text, h("span", { class: "muted" }, ` (document ${one.id})`));
+    list.append(h("li", {}, h("details", {}, line, whole)));
+  }
+  block.append(list);
+  return block;
+}
+
+export const summary = (why) =>
+  `Why ${why.label.name}: ${plural(why.keywords.length, "keyword")} in the text, ` +
+  `${plural(why.neighbours.length, "similar training document")}.`;

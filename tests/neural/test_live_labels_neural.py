@@ -1,0 +1,174 @@
+"""Labels edited in a neural run: encoded, searched, voted for, and forgotten."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from depl import pipeline
+from depl.classifier import Classifier
+from depl.config import Config
+from depl.corpus import Corpus, Label, LabelSet
+from depl.index import LabelIndex
+from depl.overlaid_index import OverlaidIndex
+
+N_LABELS = 8
+QUICK = (
+    "features.analyzer=words",
+    "encoder.max_tokens=24",
+    "classifier.epochs=6",
+    "classifier.batch_size=16",
+    "classifier.encoder_lr=0.003",
+    "classifier.head_lr=0.03",
+    "retrieval.epochs=4",
+    "retrieval.batch_size=16",
+    "retrieval.encoder_lr=0.002",
+    "validation=0.25",
+    "device=cpu",
+)
+KINDS = {
+    "full": ("encoder.training=full",),
+    "frozen": ("encoder.training=frozen",),
+    "dot": ("encoder.training=full", "encoder.similarity=dot", "retrieval.objective=dual"),
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(vocabulary):
+    """Two words decide a label, and a label is named by one of them."""
+    rng = np.random.default_rng(0)
+    words = np.array(vocabulary[5:-1])
+    labels = LabelSet(Label(f"l{j}", words[2 * j]) for j in range(N_LABELS))
+    rows, texts = [], []
+    for _ in range(80):
+        carried = sorted(rng.choice(N_LABELS, rng.integers(1, 3), replace=False).tolist())
+        signs = [words[2 * j + rng.integers(2)] for j in carried for _ in range(2)]
+        texts.append(" ".join(rng.permutation([*signs, *rng.choice(words[40:80], 6)])))
+        rows.append(carried)
+    return Corpus.from_rows([f"d{i}" for i in range(len(rows))], texts, rows, labels)
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def fitted(request, corpus, tiny_folder, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("live") / request.param
+    settings = (*QUICK, f"encoder.name='{tiny_folder}'", *KINDS[request.param])
+    pipeline.fit(corpus, out, Config.load(None, list(settings)))
+    return out
+
+
+@pytest.fixture
+def run(fitted, tmp_path) -> Path:
+    return Path(shutil.copytree(fitted, tmp_path / "run"))
+
+
+@pytest.fixture
+def model(run) -> Classifier:
+    return Classifier.load(run)
+
+
+def vectors(model: Classifier) -> np.ndarray:
+    return model.retriever.retriever.labels.vectors
+
+
+def assert_same(one: Classifier, other: Classifier, texts: list[str]) -> None:
+    assert one.labels == other.labels
+    np.testing.assert_array_equal(vectors(one), vectors(other))
+    rankings = other.all_rankings(texts, k=6)
+    for name, ranking in one.all_rankings(texts, k=6).items():
+        assert ranking.indices.tolist() == rankings[name].indices.tolist(), name
+
+
+def test_a_label_is_encoded_as_the_runs_own_labels_were(model):
+    """Its own description, written by a person, must give a label the vector it has."""
+    before = vectors(model)[3]
+    model.describe_label("l3", model.descriptions[3])
+    np.testing.assert_allclose(vectors(model)[3], before, atol=2e-3)  # states are kept as halves
+
+
+def test_an_added_label_is_retrieved_at_once(model, run, corpus, vocabulary):
+    text = " ".join(vocabulary[60:64])
+    twin = Label("twin", model.descriptions[2])
+    model.add_labels([twin, Label("new", text)])
+    parts = model.parts([*corpus.texts[:10], text], k=10)
+    # The twin scores what the label scores whose description it bears.
+    for row, scores in zip(parts["retrieval"].indices, parts["retrieval"].scores, strict=True):
+        score = dict(zip(row.tolist(), scores.tolist(), strict=True))
+        assert score[8] == pytest.approx(score[2], abs=5e-3)
+    if "classifier" in parts:
+        assert parts["classifier"].indices.max() < N_LABELS
+    assert model.predict([text], k=10).indices.max() == 9
+    assert_same(model, Classifier.load(run), corpus.texts[:10])
+
+
+def test_examples_vote_and_training_documents_are_not_counted_twice(model, run, corpus):
+    unseen = "visitors from nowhere"
+    n_documents = len(model.retriever.retriever.documents)
+    model.add_labels([Label("x", "nobody")], examples={"x": [corpus.texts[0], unseen]})
+    retriever = model.retriever.retriever
+    assert len(retriever.documents) == n_documents + 1
+    assert retriever.Y.shape == (n_documents + 1, N_LABELS + 1)
+    assert np.flatnonzero(retriever.Y.toarray()[:, 8]).tolist() == [0, n_documents]
+    assert model.train_counts[8] == 2
+    shares = model.parts([unseen], k=9)["neighbours"]
+    assert 8 in shares.indices[0]
+    assert_same(model, Classifier.load(run), corpus.texts[:10])
+
+
+def test_a_new_name_is_encoded(model, corpus, vocabulary):
+    model.add_labels([Label("a", vocabulary[70]), Label("b", vocabulary[71])])
+    model.rename_label("a", vocabulary[71])
+    assert model.descriptions[8] == model.descriptions[9]
+    np.testing.assert_allclose(vectors(model)[8], vectors(model)[9], atol=1e-5)
+
+
+def test_a_removed_label_is_in_no_ranking(model, run, corpus):
+    model.add_labels([Label("a", "nobody")])
+    model.remove_label("l2")
+    model.remove_label("a")
+    for name, ranking in model.all_rankings(corpus.texts, k=7).items():
+        assert not {2, 8} & set(ranking.indices.ravel().tolist()), name
+        if name in ("classifier", "retrieval", "depl+c"):
+            assert (ranking.indices >= 0).all(), name  # others have taken its places
+    assert_same(model, Classifier.load(run), corpus.texts[:10])
+
+
+def test_undo_gives_back_what_was(model, run, corpus):
+    before = model.all_rankings(corpus.texts, k=6)
+    own = vectors(model).copy()
+    model.add_labels([Label("a", "nobody")], examples={"a": ["nobody at all", corpus.texts[3]]})
+    model.rename_label("l1", "somebody")
+    model.remove_label("l0")
+    for _ in range(3):
+        model.undo()
+    np.testing.assert_array_equal(vectors(model)[:N_LABELS], own)
+    for name, ranking in model.all_rankings(corpus.texts, k=6).items():
+        assert ranking.indices.tolist() == before[name].indices.tolist(), name
+    assert_same(model, Classifier.load(run), corpus.texts[:10])
+
+
+def test_many_labels_are_encoded_together(model, monkeypatch):
+    from depl import retriever
+
+    calls = []
+    real = retriever.index_labels
+    monkeypatch.setattr(retriever, "index_labels", lambda *a: calls.append(len(a[1])) or real(*a))
+    model.add_labels([Label(f"n{i}", f"number {i}") for i in range(1000)])
+    assert calls == [1000]
+    assert len(model.labels) == N_LABELS + 1000
+
+
+def test_a_graph_is_searched_together_with_what_came_later():
+    pytest.importorskip("faiss")
+    rng = np.random.default_rng(0)
+    raw = rng.normal(size=(2_003, 16)).astype(np.float32)
+    raw /= np.linalg.norm(raw, axis=1, keepdims=True)
+    graph = LabelIndex.build(raw[:2_000], approximate=True)
+    new = {5: raw[2_000], 2_000: raw[2_001], 2_001: raw[2_002]}
+    overlaid = OverlaidIndex(graph, new, gone=[5, 6], n=2_002)
+    assert overlaid.approximate
+    for position, vector in new.items():
+        assert overlaid.search(vector[None], 1).indices[0, 0] == position
+    assert overlaid.search(raw[[5, 6]], 50).indices.tolist()[1].count(6) == 0

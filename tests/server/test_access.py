@@ -1,0 +1,113 @@
+"""Who may read and change; what browsers are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from depl.errors import ConfigError
+from depl.server import PAGE
+from depl.server.security import Access
+
+WRITES = [
+    ("POST", "/v1/labels", {"id": "a", "name": "a"}),
+    ("PATCH", "/v1/labels/2560", {"name": "vin"}),
+    ("DELETE", "/v1/labels/2560", None),
+    ("POST", "/v1/labels/undo", None),
+    ("POST", "/v1/reload", None),
+]
+
+
+def statuses(client, **headers):
+    return [client.request(m, p, json=body, headers=headers).status_code for m, p, body in WRITES]
+
+
+def test_without_a_token_nobody_may_write(client):
+    assert statuses(client) == [403] * 5
+    assert "DEPL_TOKEN" in client.post("/v1/labels/undo").json()["error"]["message"]
+
+
+def test_with_a_token_writing_needs_it_and_reading_does_not(model, connect):
+    client = connect(model, access=Access(token="s3cret"))
+    assert client.get("/v1/info").json()["writable"] is True
+    assert client.post("/v1/predict", json={"texts": ["a"]}).status_code == 200
+    for header in ("", "s3cret", "Bearer", "Bearer wrong", "Basic s3cret", "Bearer s3cret2", "Bé"):
+        shown = {"authorization": header.encode("latin-1")} if header else {}
+        assert statuses(client, **shown) == [401] * 5, header
+    assert client.post("/v1/labels/undo").headers["www-authenticate"] == "Bearer"
+
+
+def test_the_right_token_opens(model, connect, fitted_run):
+    client = connect(model, run=fitted_run, access=Access(token="s3cret"))
+    for scheme in ("Bearer", "bearer"):
+        shown = {"Authorization": f"{scheme} s3cret"}
+        assert client.post("/v1/reload", headers=shown).status_code == 200
+        assert client.delete("/v1/labels/nope", headers=shown).status_code == 404
+
+
+def test_a_token_for_all_leaves_only_health_and_the_page_open(model, connect):
+    client = connect(model, access=Access(token="t", token_for_all=True))
+    for path in ("/v1/info", "/v1/labels", "/v1/labels/2560", "/metrics", "/openapi.json"):
+        assert client.get(path).status_code == 401, path
+        assert client.get(path, headers={"Authorization": "Bearer t"}).status_code == 200
+    assert client.post("/v1/predict", json={"texts": ["a"]}).status_code == 401
+    for path in ("/healthz", "/readyz"):
+        assert client.get(path).status_code == 200
+
+
+def test_read_only_refuses_writes_even_with_the_token(model, connect, fitted_run):
+    client = connect(model, run=fitted_run, access=Access(token="t", read_only=True))
+    assert client.get("/v1/info").json()["writable"] is False
+    assert statuses(client, Authorization="Bearer t") == [403] * 4 + [200]
+
+
+@pytest.mark.parametrize(
+    ("headers", "allowed"),
+    [
+        ({}, True),
+        ({"Host": "localhost:8000", "Origin": "http://localhost:8000"}, True),
+        ({"Host": "[::1]:8000"}, True),
+        ({"Origin": "https://evil.example"}, False),
+        ({"Origin": "null"}, False),
+        ({"Host": "evil.example:8000", "Origin": "http://evil.example:8000"}, False),
+        ({"Host": "[::1"}, False),
+    ],
+)
+def test_pages_of_other_sites_cannot_write_through_a_visitors_browser(
+    local_client, headers, allowed
+):
+    answer = local_client.delete("/v1/labels/nope", headers=headers)
+    assert answer.status_code == (404 if allowed else 403)
+
+
+@pytest.mark.parametrize("token", ["", "two words", "ümlaut", " padded"])
+def test_tokens_that_cannot_travel_in_a_header_are_refused(token):
+    with pytest.raises(ConfigError, match="token"):
+        Access(token=token)
+
+
+def test_a_token_for_all_needs_a_token():
+    with pytest.raises(ConfigError, match="needs a token"):
+        Access(token_for_all=True)
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/v1/info", "/nope", "/v1/predict"])
+def test_every_answer_has_the_security_headers(client, path):
+    headers = client.get(path).headers
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'self';")
+    assert "frame-ancestors 'none'" in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "access-control-allow-origin" not in headers
+    assert "server" not in headers
+
+
+def test_the_page_is_served_and_nothing_beside_it(client):
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert page.text == (PAGE / "index.html").read_text(encoding="utf-8")
+    again = client.get("/", headers={"If-None-Match": page.headers["etag"]})
+    assert again.status_code == 304
+    script = client.get("/page.js")
+    assert script.headers["content-type"].startswith("text/javascript")
+    for path in ("/../__init__.py", "/..%2f__init__.py", "/page", "//etc/passwd", "/docs"):
+        assert client.get(path).status_code == 404, path

@@ -1,0 +1,79 @@
+"""The description of the service is true: requests made from it are answered as it says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import threading
+import warnings
+
+import pytest
+
+from depl.server import create_app
+from depl.server.security import Access
+from depl.server.service import load
+
+schemathesis = pytest.importorskip("schemathesis")
+
+from hypothesis import HealthCheck, Phase, given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+_EXAMPLES = 60
+
+
+@pytest.fixture(scope="module")
+def address(fitted_run, tmp_path_factory):
+    """A service on a free port of this machine, whose labels may be changed."""
+    import uvicorn
+
+    run = shutil.copytree(fitted_run, tmp_path_factory.mktemp("openapi") / "run")
+    app = create_app(load(run), run=run, access=Access(token="t"))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    thread.join(10)
+
+
+def test_answers_are_as_described(address):
+    import httpx
+
+    description = httpx.get(f"{address}/openapi.json").json()
+    schema = schemathesis.openapi.from_dict(description)
+    schema.config.update(base_url=address)
+    operations = [result.ok() for result in schema.get_all_operations()]
+    assert len(operations) == 10
+    strategy = st.one_of([operation.as_strategy() for operation in operations])
+    seen = set()
+
+    @settings(
+        max_examples=_EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def check(case):
+        answer = case.call(headers={"Authorization": "Bearer t"})
+        seen.add((case.operation.label, answer.status_code))
+        assert answer.status_code < 500, (case.body, answer.text)
+        case.validate_response(answer)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the libraries that make the requests
+        check()
+    assert {status for _, status in seen} >= {200, 404}
+
+
+def test_the_description_needs_nothing_from_elsewhere(client):
+    description = client.get("/openapi.json").json()
+    assert "http" not in json.dumps(description["paths"]).replace("https_only", "")
+    limits = description["components"]["schemas"]["PredictRequest"]["properties"]
+    assert limits["texts"]["maxItems"] == 256
+    assert limits["texts"]["items"]["maxLength"] == 1_000_000
+    assert "security" not in description["paths"]["/v1/predict"]["post"]

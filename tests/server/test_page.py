@@ -1,0 +1,591 @@
+"""The page in a real browser, over the real service, on a small run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the service needs depl[serve]")
+uvicorn = pytest.importorskip("uvicorn")
+sync_api = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
+
+from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect  # noqa: E402
+
+from depl.classifier import Classifier  # noqa: E402
+from depl.corpus import Dataset  # noqa: E402
+from depl.pipeline import fit  # noqa: E402
+from depl.server import create_app  # noqa: E402
+from depl.server.security import Access  # noqa: E402
+
+WINE = "Customs duty on sparkling wine from third countries, made of grapes from steep vineyards"
+FISH = "Catch quotas for cod and herring of fishing vessels in the North Sea"
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+
+
+@contextmanager
+def serving(run: Path, access: Access) -> Iterator[str]:
+    app = create_app(Classifier.load(run), run=run, access=access)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    config = uvicorn.Config(app, port=port, log_config=None, ws="none", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    until = time.monotonic() + 20
+    while not server.started:
+        assert thread.is_alive()
+        assert time.monotonic() < until, "the service did not start"
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{port}/"
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def address(fitted_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A service whose labels may be changed; tests put back what they change."""
+    run = Path(shutil.copytree(fitted_run, tmp_path_factory.mktemp("page") / "laws"))
+    with serving(run, Access(local_writes=True)) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+Opener = Callable[..., Page]
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Opener]:
+    """Opens pages in fresh contexts; afterwards none of them may have complained."""
+    contexts: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def opened(url: str, *, expected: tuple[str, ...] = (), **options: object) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        context.set_default_timeout(8000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda said: (
+                complaints.append(said.text)
+                if said.type in ("error", "warning") and not any(x in said.text for x in expected)
+                else None
+            ),
+        )
+        page.goto(url)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def page(visit: Opener, address: str) -> Page:
+    return visit(address)
+
+
+def shown(page: Page) -> list[str]:
+    return page.locator("#list > li:not([hidden]) .name").all_text_contents()
+
+
+def row(page: Page, name: str):
+    return page.locator("#list > li").filter(has=page.get_by_text(name, exact=True))
+
+
+def suggest(page: Page, text: str, first: str) -> None:
+    page.get_by_label("Document", exact=True).fill(text)
+    expect(page.locator("#list > li:not([hidden]) .name").first).to_have_text(first)
+
+
+def slide(page: Page, percent: int) -> None:
+    page.locator("#threshold").evaluate(
+        "(slider, value) => { slider.value = value; slider.dispatchEvent(new Event('input')) }",
+        percent,
+    )
+
+
+def test_labels_appear_while_typing_and_follow_the_text(page: Page) -> None:
+    expect(page.locator("#nothing")).to_contain_text("Labels appear here as you type")
+    expect(page.locator("#run")).to_contain_text("12 labels")
+    page.get_by_label("Document", exact=True).press_sequentially("catch quota of cod", delay=5)
+    expect(page.locator("#list .name").first).to_have_text("fishing quota")
+    suggest(page, "Skimmed milk powder and butter of dairies", "milk product")
+    values = [
+        float(x)
+        for x in page.eval_on_selector_all(
+            "#list > li", "rows => rows.map(row => row.style.getPropertyValue('--p'))"
+        )
+    ]
+    assert values == sorted(values, reverse=True)
+    assert all(0 <= x <= 1 for x in values)
+    expect(page.locator("#live")).to_contain_text("first milk product")
+    page.get_by_role("button", name="Clear", exact=True).click()
+    expect(page.locator("#list > li")).to_have_count(0)
+    expect(page.get_by_label("Document", exact=True)).to_be_focused()
+
+
+def test_an_answer_to_an_older_text_is_given_up(page: Page) -> None:
+    sent: list[Request] = []
+    failed: list[Request] = []
+    page.on("requestfailed", lambda request: failed.append(request))
+
+    def slow_at_first(route: Route) -> None:
+        sent.append(route.request)
+        if len(sent) > 1:
+            route.continue_()  # the first stays without an answer
+
+    page.route("**/v1/predict", slow_at_first)
+    page.get_by_label("Document", exact=True).fill(WINE)
+    expect(page.locator("#progress")).to_have_class("progress busy")
+    expect(page.locator("#nothing .ghost")).to_have_count(6)
+    page.wait_for_timeout(350)
+    suggest(page, FISH, "fishing quota")
+    assert len(sent) == 2
+    assert failed == sent[:1]
+    expect(page.locator("#progress")).to_have_class("progress")
+
+
+def test_a_label_explains_itself_and_lights_up_its_words(page: Page) -> None:
+    # Python counts characters, JavaScript counts an emoji as two.
+    suggest(page, f"🍷🍇 {WINE}", "wine")
+    button = row(page, "wine").locator("button.label")
+    button.click()
+    expect(button).to_have_attribute("aria-expanded", "true")
+    why = row(page, "wine").locator(".why")
+    expect(why).to_contain_text("Its words in this text")
+    lit = page.locator("#marks mark").all_text_contents()
+    assert "wine" in lit
+    assert "grapes" in lit
+    assert {x.lower() for x in lit} <= set(WINE.lower().replace(",", "").split())
+    expect(page.locator("#lit")).to_have_text(f"{len(lit)} places lit up")
+    assert why.locator(".words li").count() >= 2
+    expect(why.locator(".parts li")).to_have_count(2)
+    expect(why.locator(".near li").first).to_contain_text("wine")
+    expect(why.get_by_role("link", name="All about this label")).to_have_attribute(
+        "href", "#label/2560"
+    )
+    assert page.evaluate(  # the lit copy lies exactly below the text that is typed
+        "['text', 'marks'].map(id => { const b = document.getElementById(id)"
+        ".getBoundingClientRect(); return [b.x, b.y, b.width].join() })"
+        ".every((x, _, all) => x === all[0])"
+    )
+    why.locator(".word").first.focus()
+    page.keyboard.press("Escape")
+    expect(why).to_be_hidden()
+    expect(button).to_be_focused()
+    expect(page.locator("#marks mark")).to_have_count(0)
+
+
+def test_an_open_explanation_follows_the_text(page: Page) -> None:
+    suggest(page, WINE, "wine")
+    row(page, "wine").locator("button.label").click()
+    expect(page.locator("#marks mark").first).to_be_attached()
+    page.get_by_label("Document", exact=True).fill("Quality wines from vineyards")
+    expect(page.locator("#marks mark")).not_to_have_count(0)
+    assert "grapes" not in page.locator("#marks mark").all_text_contents()
+
+
+def test_the_threshold_hides_what_is_less_likely(page: Page) -> None:
+    suggest(page, WINE, "wine")
+    slide(page, 50)
+    assert shown(page) == ["wine", "customs duty"]
+    expect(page.locator("#threshold-value")).to_have_text("50 %")
+    page.get_by_role("button", name="below the threshold").click()
+    assert len(shown(page)) > 2
+    expect(page.locator("#list > li.weak").first).to_be_visible()
+    page.get_by_role("button", name="best F1").click()
+    assert len(shown(page)) > 2
+    slide(page, 100)
+    assert shown(page) == []
+    expect(page.locator("#nothing")).to_contain_text(
+        "No label reaches 100 %. The likeliest is wine"
+    )
+    expect(page.get_by_role("button", name="Copy")).to_be_disabled()
+    page.get_by_role("button", name="Lower the threshold to it").click()
+    assert shown(page) == ["wine"]
+
+
+def test_one_band_alone(page: Page) -> None:
+    suggest(page, WINE, "wine")
+    page.get_by_role("button", name="Labels with 10 to 99 training documents").click()
+    expect(page.locator("#list > li")).to_have_count(1)
+    assert shown(page) == ["customs duty"]
+    pressed = page.locator("#band-filter [aria-pressed=true]")
+    expect(pressed).to_have_attribute("aria-label", "Labels with 10 to 99 training documents")
+    page.get_by_role("button", name="All labels", exact=True).click()
+    expect(page.locator("#list .name").first).to_have_text("wine")
+
+
+def test_several_files_are_stepped_through_and_saved_together(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "wine.txt").write_text(WINE)
+    (tmp_path / "fish.html").write_text(
+        f"<title>no</title><script>var wine</script><p>{FISH}</p><p>Mackerel &amp; sprat</p>"
+    )
+    (tmp_path / "latin.md").write_bytes("Säuglingsmilch, milk of dairies".encode("latin-1"))
+    (tmp_path / "scan.pdf").write_bytes(b"%PDF\x00\x01\xff")
+    page.set_input_files("#files", sorted(tmp_path.iterdir(), reverse=True))
+    expect(page.locator("#toast")).to_contain_text("scan.pdf is not a text file")
+    expect(page.locator("#place")).to_have_text("1 of 3")
+    expect(page.locator("#list .name").first).to_have_text("wine")
+    page.get_by_role("button", name="Next document").click()
+    assert page.locator("#text").input_value().startswith("Säuglingsmilch")
+    page.get_by_label("Document to show").select_option("fish.html")
+    assert page.locator("#text").input_value() == f"{FISH}\nMackerel & sprat"
+    expect(page.locator("#list .name").first).to_have_text("fishing quota")
+    expect(page.get_by_role("button", name="Next document")).to_be_disabled()
+
+    slide(page, 50)
+    with page.expect_download() as table:
+        page.get_by_role("button", name="Download CSV").click()
+    rows = list(csv.DictReader(Path(table.value.path()).read_text().splitlines()))
+    assert {x["document"] for x in rows} == {"wine.txt", "latin.md", "fish.html"}
+    assert [x["id"] for x in rows if x["document"] == "wine.txt"] == ["2560", "17"]
+    assert all(float(x["probability"]) >= 0.5 for x in rows)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download JSON").click()
+    result = json.loads(Path(saved.value.path()).read_text())
+    assert result["threshold"] == 0.5
+    assert [x["document"] for x in result["documents"]] == ["wine.txt", "latin.md", "fish.html"]
+
+
+def test_files_may_be_dropped(page: Page) -> None:
+    dropped = page.evaluate_handle(
+        "text => { const all = new DataTransfer();"
+        " all.items.add(new File([text], 'a.txt')); return all }",
+        FISH,
+    )
+    page.dispatch_event("body", "dragenter", {"dataTransfer": dropped})
+    expect(page.locator("#drop")).to_be_visible()
+    page.dispatch_event("body", "drop", {"dataTransfer": dropped})
+    expect(page.locator("#drop")).to_be_hidden()
+    expect(page.locator("#text")).to_have_value(FISH)
+    expect(page.locator("#stepper")).to_be_hidden()
+    expect(page.locator("#list .name").first).to_have_text("fishing quota")
+
+
+def test_copies_tab_separated(page: Page, address: str) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
+    suggest(page, WINE, "wine")
+    slide(page, 50)
+    page.get_by_role("button", name="Copy").click()
+    expect(page.locator("#toast")).to_have_text("Copied 2 labels, tab-separated.")
+    lines = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert [x.split("\t")[1:3] for x in lines] == [
+        ["id", "name"],
+        ["2560", "wine"],
+        ["17", "customs duty"],
+    ]
+
+
+def test_the_labels_can_be_searched_and_browsed(page: Page) -> None:
+    page.get_by_role("link", name="Labels", exact=True).click()
+    expect(page.locator("#found")).to_have_text("12 labels")
+    names = page.locator("#rows a").all_text_contents()
+    assert names == sorted(names)
+    numbers = page.locator("#histogram .number").all_text_contents()
+    assert sum(map(int, numbers)) == 12
+    page.get_by_role("button", name="1 label with no training document").click()
+    expect(page.locator("#rows a")).to_have_text(["bee-keeping"])
+    page.get_by_role("button", name="1 label with no training document").click()
+    page.get_by_label("Order").select_option("count")
+    expect(page.locator("#rows a").first).to_have_text("customs duty")
+    page.get_by_label("Search").fill("grape")
+    expect(page.locator("#rows a")).to_have_text(["wine"])
+    page.locator("#rows a").click()
+    expect(page.get_by_role("heading", name="wine")).to_be_focused()
+    card = page.locator("#label-card")
+    expect(card).to_contain_text("also: grape wine")
+    expect(card).to_contain_text("in 6 training documents · identifier 2560")
+    assert card.locator(".weights li").count() > 2
+    card.locator(".close a").first.click()
+    expect(page.locator("#label-card h2")).not_to_have_text("wine")
+    page.go_back()
+    expect(page.locator("#label-card h2")).to_have_text("wine")
+    page.get_by_role("link", name="← All labels").click()
+    page.get_by_label("Search").fill("zzz")
+    expect(page.locator("#found")).to_have_text("No label found.")
+
+
+def test_a_new_label_is_suggested_at_once_and_undone(visit: Opener, address: str) -> None:
+    page = visit(address, expected=("409",))
+    text = "Freight trains with signalling on high speed track of railway undertakings"
+    suggest(page, text, "rail transport")
+    page.get_by_role("button", name="Add a missing label").click()
+    dialog = page.get_by_role("dialog", name="Add a label")
+    expect(dialog.get_by_label("Name", exact=True)).to_be_focused()
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_have_text("It needs a name.")
+    dialog.get_by_label("Name", exact=True).fill("Rail <b>signalling</b>")
+    expect(dialog.get_by_label("Identifier")).to_have_value("rail-b-signalling-b")
+    dialog.get_by_label("Identifier").fill("2560")
+    dialog.get_by_label("Other names").fill("train signals\n\n signalling")
+    dialog.get_by_label("Description").fill("Signals\nfor trains")
+    dialog.get_by_role("button", name="Take the current document").click()
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("already")
+    dialog.get_by_label("Identifier").fill("rail/1")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_be_hidden()
+
+    new = row(page, "Rail <b>signalling</b>")
+    expect(new).to_be_visible()
+    expect(new.locator(".why")).to_contain_text("Signals for trains")
+    assert page.locator("#list b").count() == page.locator("#list .context > b").count()
+    new.get_by_role("link", name="All about this label").click()
+    expect(page.get_by_role("heading", name="Rail <b>signalling</b>")).to_be_focused()
+    page.get_by_role("button", name="Does it fit the current document?").click()
+    expect(page.locator(".in-document .parts li")).to_have_count(2)
+    page.get_by_role("button", name="Edit").click()
+    edit = page.get_by_role("dialog")
+    expect(edit.get_by_label("Identifier")).to_be_hidden()
+    edit.get_by_label("Name", exact=True).fill("rail signals")
+    edit.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="rail signals")).to_be_visible()
+    page.locator("#toast").get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("heading", name="Rail <b>signalling</b>")).to_be_visible()
+    page.get_by_role("button", name="Remove").click()
+    expect(page.locator("#found")).to_have_text("12 labels")
+    page.get_by_role("button", name="Undo last change").click()
+    expect(page.locator("#found")).to_have_text("13 labels")
+    page.get_by_role("button", name="Undo last change").click()
+    expect(page.locator("#found")).to_have_text("12 labels")
+    page.get_by_role("link", name="Suggest", exact=True).click()
+    expect(page.locator("#list .name").first).to_have_text("rail transport")
+    expect(new).to_have_count(0)
+
+
+def test_with_the_keyboard_alone(page: Page) -> None:
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "text":
+            break
+    page.keyboard.type("sparkling wine and grapes, customs duty")
+    expect(page.locator("#list .name").first).to_be_visible()
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('button.label')"):
+            break
+    here = "document.activeElement.closest('li').dataset.id"
+    first = page.evaluate(here)
+    page.keyboard.press("ArrowDown")
+    second = page.evaluate(here)
+    assert second != first
+    assert page.locator("button.label[tabindex='0']").count() == 1
+    page.keyboard.press("Enter")
+    expect(page.locator(f"#list > li[data-id='{second}'] .parts")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".why:visible")).to_have_count(0)
+    page.keyboard.press("End")
+    assert page.evaluate(here) not in (first, second)
+    page.keyboard.press("Home")
+    assert page.evaluate(here) == first
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+
+
+def test_a_busy_service_is_asked_again(visit: Opener, address: str) -> None:
+    page = visit(address, expected=("503", "ERR_"))
+    answers = iter(["busy", "gone", "well"])
+
+    def trouble(route: Route) -> None:
+        now = next(answers, "well")
+        if now == "busy":
+            body = {"error": {"message": "Too many wait."}}
+            route.fulfill(status=503, json=body, headers={"Retry-After": "1"})
+        elif now == "gone":
+            route.abort("connectionrefused")
+        else:
+            route.continue_()
+
+    page.route("**/v1/predict", trouble)
+    page.get_by_label("Document", exact=True).fill(WINE)
+    alert = page.locator("#trouble")
+    expect(alert).to_have_text("The service is busy. Too many wait.Try again")
+    expect(alert).to_contain_text("The service cannot be reached.")  # after a second, by itself
+    expect(page.get_by_label("Document", exact=True)).to_have_value(WINE)
+    alert.get_by_role("button", name="Try again").click()
+    expect(page.locator("#list .name").first).to_have_text("wine")
+    expect(alert).to_be_hidden()
+
+
+def test_asks_for_a_token_and_says_what_is_read_only(
+    visit: Opener, fitted_run: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(fitted_run, tmp_path / "run"))
+    with serving(run, Access(token="open-sesame", token_for_all=True)) as url:
+        page = visit(url, expected=("401",))
+        dialog = page.get_by_role("dialog", name="This service asks for a token")
+        dialog.get_by_label("Token").fill("wrong")
+        page.keyboard.press("Enter")
+        expect(dialog.get_by_role("alert")).to_have_text("The service did not accept the last one.")
+        dialog.get_by_label("Token").fill("open-sesame")
+        dialog.get_by_role("button", name="Use it").click()
+        suggest(page, WINE, "wine")
+        page.reload()
+        expect(page.locator("#run")).to_contain_text("12 labels")
+        expect(dialog).to_be_hidden()
+        page.get_by_role("button", name="Forget the token").click()
+        page.reload()
+        expect(dialog).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator("#trouble")).to_contain_text("A token is needed.")
+        page.context.close()
+    with serving(run, Access(read_only=True)) as url:
+        page = visit(f"{url}#labels")
+        expect(page.locator("#read-only")).to_be_visible()
+        expect(page.locator("#found")).to_have_text("12 labels")
+        expect(page.get_by_role("button", name="Add a label")).to_be_hidden()
+        page.goto(f"{url}#label/2560")
+        expect(page.locator("#label-card h2")).to_have_text("wine")
+        expect(page.get_by_role("button", name="Remove")).to_have_count(0)
+
+
+def test_a_run_without_a_fusion_shows_scores(
+    visit: Opener, dataset: Dataset, tmp_path: Path
+) -> None:
+    run = fit(dataset.train, tmp_path / "scores", until="descriptions").path
+    with serving(run, Access()) as url:
+        page = visit(url)
+        expect(page.locator("#run")).to_contain_text("scores: 12 labels")
+        expect(page.locator("#threshold")).to_be_hidden()
+        suggest(page, WINE, "wine")
+        assert all(re.fullmatch(r"-?\d\.\d\d", x) for x in page.locator(".p").all_text_contents())
+        row(page, "wine").locator("button.label").click()
+        expect(row(page, "wine").locator(".why")).to_contain_text("Ranked 1; in 6 training")
+        expect(page.locator(".parts li")).to_have_count(1)
+        page.context.close()
+
+
+def test_very_long_texts_stay_usable(page: Page) -> None:
+    page.locator("#text").evaluate(
+        "(area, text) => { area.value = text; area.dispatchEvent(new Event('input')) }",
+        f"{WINE}. " * 14_000,
+    )
+    expect(page.locator("#lit")).to_contain_text("Only the first 1\u202f000\u202f000 are read")
+    expect(page.locator("#list .name").first).to_have_text("wine", timeout=20_000)
+
+
+# The luminance contrast of WCAG 2, between two colours as the browser computes them.
+CONTRAST = """([selector, property]) => {
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+    .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const element = document.querySelector(selector);
+  const front = light(rgb(getComputedStyle(element)[property]));
+  let under = property === "color" ? element : element.parentElement;
+  while (rgb(getComputedStyle(under).backgroundColor)[3] === 0) under = under.parentElement;
+  const back = light(rgb(getComputedStyle(under).backgroundColor));
+  return (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_can_be_told_apart(visit: Opener, address: str, scheme: str) -> None:
+    page = visit(address, color_scheme=scheme)
+    suggest(page, WINE, "wine")
+    row(page, "wine").locator("button.label").click()
+    expect(page.locator(".parts")).to_be_visible()
+    texts = (".run", "#text", "#counts", ".name", ".seen", ".p", ".why h4", ".description")
+    for selector in (*texts, ".near .line", ".context", ".quiet", ".chip", "nav a", ".onward a"):
+        assert page.evaluate(CONTRAST, [selector, "color"]) >= 4.5, selector
+    for selector in (".label .bar > i", ".lean i"):
+        assert page.evaluate(CONTRAST, [selector, "backgroundColor"]) >= 2, selector
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+    assert dark == (scheme == "dark")
+
+
+UNNAMED = """() => [...document.querySelectorAll("input, select, textarea, button, a, img")]
+  .filter((one) => {
+    if (one.tagName === "IMG") return !one.hasAttribute("alt");
+    const labels = [...(one.labels ?? [])].map((label) => label.textContent).join("");
+    return !(one.getAttribute("aria-label") || labels.trim() || one.textContent.trim());
+  }).map((one) => one.outerHTML)"""
+
+
+def test_everything_has_a_name_and_one_id(page: Page) -> None:
+    suggest(page, WINE, "wine")
+    row(page, "wine").locator("button.label").click()
+    expect(page.locator(".parts")).to_be_visible()
+    page.get_by_role("button", name="Add a missing label").click()
+    page.get_by_role("button", name="Add an example").click()
+    assert page.evaluate(UNNAMED) == []
+    ids = page.eval_on_selector_all("[id]", "all => all.map(one => one.id)")
+    assert len(ids) == len(set(ids))
+    assert page.evaluate("document.documentElement.lang") == "en"
+    for reference in ("aria-controls", "aria-describedby", "aria-labelledby", "for"):
+        named = page.eval_on_selector_all(
+            f"[{reference}]", "(all, name) => all.map(one => one.getAttribute(name))", reference
+        )
+        assert set(named) <= set(ids), reference
+
+
+def test_nothing_overflows_or_jumps_on_a_phone(visit: Opener, address: str) -> None:
+    page = visit(address, viewport={"width": 360, "height": 740}, has_touch=True)
+    page.evaluate(
+        "window.moved = 0; new PerformanceObserver(list => { for (const shift of list.getEntries())"
+        " if (!shift.hadRecentInput) moved += shift.value }).observe({type: 'layout-shift',"
+        " buffered: true})"
+    )
+    wide = "document.documentElement.scrollWidth"
+    suggest(page, WINE, "wine")
+    assert page.evaluate("moved") < 0.1
+    row(page, "wine").locator("button.label").tap()
+    expect(page.locator(".parts")).to_be_visible()
+    assert page.evaluate(wide) == 360
+    page.goto(f"{address}#labels")
+    expect(page.locator("#rows a")).to_have_count(12)
+    assert page.evaluate(wide) == 360
+    page.goto(f"{address}#label/2560")
+    expect(page.locator(".weights")).to_be_visible()
+    assert page.evaluate(wide) == 360
+
+
+def test_motion_is_left_out_where_it_is_not_wanted(visit: Opener, address: str) -> None:
+    page = visit(address, reduced_motion="reduce")
+    suggest(page, WINE, "wine")
+    style = "getComputedStyle(document.querySelector('.label .bar > i')).transitionDuration"
+    assert page.evaluate(style) in ("0s", "0s, 0s")
+
+
+def test_the_page_asks_nobody_else(visit: Opener, address: str) -> None:
+    folder = Path(create_app.__code__.co_filename).parent / "page"
+    for path in folder.iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert "innerHTML" not in text, path.name
+        outside = [x for x in text.split('"') if x.startswith(("http:", "https:"))]
+        assert set(outside) <= {"http://www.w3.org/2000/svg"}, path.name
+    asked: list[str] = []
+    page = visit("about:blank")
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    suggest(page, WINE, "wine")
+    assert asked
+    assert all(url.startswith(address) for url in asked)
