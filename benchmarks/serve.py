@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import re
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-import httpx
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -70,33 +71,62 @@ def service(run: Path, *options: str) -> Iterator[str]:
 
 
 async def put_under_load(address: str, texts: list[str], clients: int, seconds: float) -> Load:
-    """Let the clients ask for some seconds; every one has a request open all the time."""
+    """Let the clients ask for some seconds; every one has a request open all the time.
+
+    They speak HTTP by hand: a complete client library takes more CPU time a request than the
+    service, and would be what is measured.
+    """
     load, turn = Load(), count()
-    limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
-    async with httpx.AsyncClient(base_url=address, limits=limits, timeout=60) as client:
-        start = time.perf_counter()
-        end = start + seconds
+    host, port = address.removeprefix("http://").rstrip("/").split(":")
+    start = time.perf_counter()
+    end = start + seconds
 
-        async def ask_and_ask() -> None:
-            while time.perf_counter() < end:
-                body = {"texts": [texts[next(turn) % len(texts)]], "k": K}
-                begun = time.perf_counter()
-                try:
-                    answer = await client.post("v1/predict", json=body)
-                    if answer.status_code != 200 or not answer.json()["results"][0]["labels"]:
-                        load.errors.append(f"{answer.status_code}: {answer.text[:200]}")
-                except httpx.HTTPError as error:
-                    load.errors.append(repr(error))
-                load.latencies.append(time.perf_counter() - begun)
+    async def ask_and_ask() -> None:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        while time.perf_counter() < end:
+            request = as_request(host, texts[next(turn) % len(texts)])
+            begun = time.perf_counter()
+            writer.write(request)
+            status, body = await read_answer(reader)
+            load.latencies.append(time.perf_counter() - begun)
+            if status != 200 or not json.loads(body)["results"][0]["labels"]:
+                load.errors.append(f"{status}: {body[:200]!r}")
+        writer.close()
 
-        await asyncio.gather(*(ask_and_ask() for _ in range(clients)))
-        load.seconds = time.perf_counter() - start
+    async def client() -> None:
+        try:
+            await ask_and_ask()
+        except (OSError, EOFError, ValueError) as error:
+            load.errors.append(repr(error))
+
+    await asyncio.gather(*(client() for _ in range(clients)))
+    load.seconds = time.perf_counter() - start
     return load
+
+
+def as_request(host: str, text: str) -> bytes:
+    """A POST of one text, on a connection that stays open."""
+    body = json.dumps({"texts": [text], "k": K}).encode()
+    head = (
+        f"POST /v1/predict HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """Status and body of an answer that says its length."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    length = re.search(r"(?i)^content-length: (\d+)", head, re.MULTILINE)
+    if length is None:
+        raise ValueError(f"an answer without its length: {head[:200]!r}")
+    return int(head.split(" ", 2)[1]), await reader.readexactly(int(length[1]))
 
 
 def mean_batch(address: str) -> float:
     """Texts a batch, as the service has counted them."""
-    lines = httpx.get(f"{address}metrics").text.splitlines()
+    with urllib.request.urlopen(f"{address}metrics") as answer:
+        lines = answer.read().decode().splitlines()
     counted = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     batches = float(counted["depl_batch_texts_count"])
     return float(counted["depl_batch_texts_sum"]) / max(1.0, batches)
@@ -118,7 +148,7 @@ def main() -> None:
     loads = {}
     for name, size in (("one by one", 1), ("batched", args.max_batch)):
         console.print(f"[dim]{name} …[/]")
-        with service(args.run, "--max-batch", str(size), *((["--max-wait-ms", __import__("os").environ["MW"]]) if "MW" in __import__("os").environ and size>1 else [])) as address:
+        with service(args.run, "--max-batch", str(size), *(["--max-wait-ms", __import__("os").environ["MW"]] if "MW" in __import__("os").environ else [])) as address:
             load = asyncio.run(put_under_load(address, texts, args.clients, args.seconds))
             batch = mean_batch(address)
         loads[name] = load

@@ -182,6 +182,9 @@ class Config:
     device: Literal["auto", "cpu", "cuda"] = _setting(
         "auto", "where the encoder computes; auto is a GPU where there is one"
     )
+    checkpoint_seconds: float = _setting(
+        60.0, "how much training a kill may cost at most, within an epoch", ge(0)
+    )
     tensorboard: bool = _setting(
         False, "training curves for TensorBoard, beside logs/*.jsonl (pip install tensorboard)"
     )

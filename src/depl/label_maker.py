@@ -146,9 +146,9 @@ def _same(vectors: csr_array, X: csr_array) -> NDArray[np.int64]:
     found = np.full(vectors.shape[0], -1, np.int64)
     lengths = np.diff(vectors.indptr)
     examples: dict[bytes, list[int]] = {}
-    for i in np.flatnonzero(lengths):
-        examples.setdefault(row(vectors, i)[0], []).append(int(i))
-    for j in np.flatnonzero(np.isin(np.diff(X.indptr), lengths[lengths > 0])):
+    for i in np.flatnonzero(lengths).tolist():
+        examples.setdefault(row(vectors, i)[0], []).append(i)
+    for j in np.flatnonzero(np.isin(np.diff(X.indptr), lengths[lengths > 0])).tolist():
         terms, values = row(X, j)
         for i in examples.get(terms, ()):
             if np.allclose(values, row(vectors, i)[1], atol=1e-4):

@@ -33,7 +33,8 @@ def votes(nearest: Ranking, Y: csr_array, *, sharpness: float, k: int) -> Rankin
     array([[0.67]], dtype=float32)
     """
     real = nearest.indices >= 0
-    best = nearest.scores.max(axis=1, keepdims=True, initial=-np.inf, where=real)
+    lowest = np.finfo(np.float32).min
+    best = nearest.scores.max(axis=1, keepdims=True, initial=lowest, where=real)
     apart = np.where(real, nearest.scores, best) - best
     weights = np.where(real, np.exp(sharpness * apart), 0.0).astype(np.float32)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)

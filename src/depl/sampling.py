@@ -44,8 +44,12 @@ class LabelSampler:
         subset = np.unique(np.concatenate(chosen)).astype(np.int64)
         missing = min(self.size, len(self.seen)) - len(subset)
         if missing > 0:
-            others = np.setdiff1d(self.seen, subset, assume_unique=True)
-            subset = np.sort(np.concatenate([subset, rng.choice(others, missing, replace=False)]))
+            # Enough to have the missing ones left when those already in the subset are taken out,
+            # at a cost that does not grow with the number of labels.
+            n = min(missing + len(subset), len(self.seen))
+            drawn = self.seen[rng.choice(len(self.seen), n, replace=False)]
+            others = drawn[~np.isin(drawn, subset)][:missing]
+            subset = np.sort(np.concatenate([subset, others]))
         return subset
 
     def targets(

@@ -18,7 +18,7 @@ _BAR = 16  # characters of the longest bar
 _MARGIN = 15  # where the second column begins
 _AROUND = 70  # characters shown on either side of a match in a long text
 _WHOLE = 700  # characters; shorter texts are shown whole
-_PASSAGES = 5
+_PASSAGES = 3
 _OPENING = 90  # characters of a neighbour's text
 
 
@@ -110,7 +110,7 @@ def _standing(e: Explanation) -> Text:
 
 def _part(part: Share, longest: float) -> Text:
     if part.rank is None or part.score is None:
-        return Text(f"{part.name:<12}knows nothing of it here", "dim")
+        return Text(f"{part.name:<12}does not bring it up", "dim")
     bar = "█" * round(_BAR * abs(part.contribution) / longest) if longest else ""
     colour = "cyan" if part.contribution >= 0 else "red"
     said = f"{part.name:<12}score {part.score:6.2f}  rank {part.rank:>3}  {part.contribution:+6.2f}"
@@ -134,6 +134,9 @@ def _passages(text: str, matches: Sequence[Match]) -> Iterator[Text]:
     windows: list[list[int]] = []
     for start, end in spans:
         first, last = max(0, start - _AROUND), min(len(text), end + _AROUND)
+        # No word is cut in half where there is a space to cut at.
+        first = text.find(" ", first, start) + 1 or first if first else 0
+        last = max(end, text.rfind(" ", end, last)) if last < len(text) else last
         if windows and first <= windows[-1][1]:
             windows[-1][1] = last
         else:

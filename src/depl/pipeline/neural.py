@@ -154,7 +154,7 @@ def _train(
             seed=config.seed,
             stop_after=stop_after,
             validate=validate,
-            checkpoint=Checkpoint(work.scratch / fold),
+            checkpoint=Checkpoint(work.scratch / fold, config.checkpoint_seconds),
             processes=team,
             observe=curves.add,
             title=title,

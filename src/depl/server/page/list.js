@@ -1,6 +1,6 @@
 // The ranked labels: rows that stay where they can, and below one of them why it is suggested.
 
-import { $, bandIcon, count, h, levelOf, moveByArrows, showTrouble } from "./dom.js";
+import { $, bandIcon, h, levelOf, moveByArrows, plural, showTrouble } from "./dom.js";
 import { service } from "./api.js";
 import { readable } from "./editor.js";
 import { explanation, spansOf, summary } from "./why.js";
@@ -122,7 +122,7 @@ export class RankedList {
       this.close();
       if (!opened) this.explain(label.id);
     };
-    const seen = label.training_documents ? `${count(label.training_documents)} docs` : "new";
+    const seen = label.training_documents ? plural(label.training_documents, "doc") : "new";
     const state = { "aria-expanded": false, "aria-controls": id, onclick: open };
     const button = h(
       "button",

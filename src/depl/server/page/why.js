@@ -9,7 +9,7 @@ const SHOWN_NAMES = 4;
 
 const PARTS = {
   svm: ["Words", "the linear model over the document's words"],
-  names: ["Name", "the label's names found in the text"],
+  names: ["Label name", "the label's names found in the text"],
   classifier: ["Classifier", "the neural classifier"],
   retrieval: ["Description", "the meaning of the text against that of the label's description"],
   neighbours: ["Neighbours", "labels of similar training documents"],
@@ -52,8 +52,7 @@ function place(why) {
   const first = names.slice(0, SHOWN_NAMES).join(", ");
   const others = names.length ? ` Also called ${first}${more}.` : "";
   const rank = why.rank ? `Ranked ${why.rank}` : "Not among the ranked labels";
-  const unsure = why.probability === null || why.parts.length < 2; // a score is no probability
-  const sure = unsure ? "" : `, ${percent(why.probability)} likely`;
+  const sure = why.probability === null ? "" : `, ${percent(why.probability)} likely`;
   const said = ` ${rank}${sure}; ${carriedBy(why.label)}.${others}`;
   return h("p", { class: "muted place" }, bandIcon(why.label.band), said);
 }
@@ -120,7 +119,7 @@ function parts(why) {
       ),
     );
   }
-  const unit = why.parts.length > 1 ? h("em", {}, " in log-odds") : null;
+  const unit = why.probability !== null ? h("em", {}, " in log-odds") : null;
   return h("section", {}, h("h4", {}, "What each part adds", unit), list);
 }
 

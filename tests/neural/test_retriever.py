@@ -1,0 +1,64 @@
+"""The three neural rankings against dense scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from depl.encoding import encode
+from depl.pretrained import load_encoder
+from depl.ranking import Ranking
+from depl.retriever import Retriever, index_documents, index_labels, joint_ranking
+from depl.tokens import tokenize
+
+
+@pytest.fixture(scope="module")
+def tokens(toy, tiny_folder):
+    return tokenize(toy.texts, tiny_folder, 24), tokenize(toy.names, tiny_folder, 8)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_every_part_ranks_by_its_own_scores(tiny_folder, toy, tokens, similarity):
+    encoder = load_encoder(tiny_folder, n_labels=toy.n_labels, similarity=similarity)
+    documents, labels = tokens
+    retriever = Retriever(
+        encoder,
+        index_labels(encoder, labels),
+        index_documents(encoder, documents),
+        toy.Y,
+        neighbours=1,
+        sharpness=20.0,
+    )
+    vectors = encode(encoder, documents, "document")
+    found = retriever.rank(vectors, 4)
+    with torch.inference_mode():
+        phi = encode(encoder, labels, "label")
+        dual, dense = encoder.similarity(vectors, phi), encoder.head(vectors)
+    for name, scores in (("classifier", dense), ("retrieval", dual)):
+        np.testing.assert_allclose(
+            found[name].scores, Ranking.from_scores(scores.numpy(), 4).scores, atol=1e-4
+        )
+    # The nearest training document of a training document is the document itself.
+    for i, row in enumerate(toy.Y):
+        carried = found["neighbours"].indices[i]
+        assert set(carried[carried >= 0].tolist()) == set(row.indices[:4].tolist())
+    mean = (torch.sigmoid(dual) + torch.sigmoid(dense)) / 2
+    joint = joint_ranking(encoder, vectors, phi, 4)
+    np.testing.assert_allclose(joint.scores, Ranking.from_scores(mean.numpy(), 4).scores, atol=1e-5)
+
+
+def test_without_a_head_there_is_no_classifier(tiny_folder, toy, tokens):
+    encoder = load_encoder(tiny_folder)
+    retriever = Retriever(
+        encoder,
+        index_labels(encoder, tokens[1]),
+        index_documents(encoder, tokens[0]),
+        toy.Y,
+        neighbours=3,
+        sharpness=20.0,
+    )
+    assert set(retriever.rank(encode(encoder, tokens[0], "document"), 2)) == {
+        "retrieval",
+        "neighbours",
+    }
