@@ -148,7 +148,7 @@ def main() -> None:
     loads = {}
     for name, size in (("one by one", 1), ("batched", args.max_batch)):
         console.print(f"[dim]{name} …[/]")
-        with service(args.run, "--max-batch", str(size), *(["--max-wait-ms", __import__("os").environ["MW"]] if "MW" in __import__("os").environ else [])) as address:
+        with service(args.run, "--max-batch", str(size)) as address:
             load = asyncio.run(put_under_load(address, texts, args.clients, args.seconds))
             batch = mean_batch(address)
         loads[name] = load

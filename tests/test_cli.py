@@ -22,6 +22,7 @@ from depl.pipeline import fit, stage_names
 METRICS = {
     *(f"{metric}@{k}" for metric in ("P", "PSP", "nDCG", "R", "RP", "macroF1") for k in (1, 3, 5)),
     "R@10",
+    "ECE@5",  # scores are probabilities
 }
 BAND = {
     "labels",

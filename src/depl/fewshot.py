@@ -30,8 +30,8 @@ from scipy.sparse import csr_array, vstack
 from depl.linear import OneVsAllSVM
 
 _SVM_FROM = 3  # examples
-# Training documents to tell a label apart from: 0.04 s of CPU time a label. With 2,000 it is 0.02 s,
-# and macro-F1@5 24.6 in place of 25.8.
+# Training documents to tell a label from: 0.04 s of CPU time a label. With 2,000 it is 0.02 s, and
+# the macro-F1@5 above 24.6 in place of 25.8.
 _NEGATIVES = 5_000
 _NEAREST = 0.05  # the share of the training documents that may deserve the label
 _LENGTH, _BIAS = 2.0, -1.0  # of the whitened difference: scores in the range of the SVM's

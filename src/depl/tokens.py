@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -66,10 +67,21 @@ def load_tokenizer(folder: Path):  # type: ignore[no-untyped-def]  # noqa: ANN20
     return tokenizer
 
 
-def tokenize(texts: Sequence[str], folder: Path, max_tokens: int) -> Tokens:
-    """Token ids of every text, special tokens included, cut to ``max_tokens``."""
+@lru_cache(maxsize=4)
+def _cutting_tokenizer(folder: Path, max_tokens: int, written: int):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    """Reading one takes as long as encoding three documents does, so it is kept while it stands.
+
+    ``written`` is when its file was: another one in its place is read anew.
+    """
     tokenizer = load_tokenizer(folder)
     tokenizer.enable_truncation(max_tokens)
+    return tokenizer
+
+
+def tokenize(texts: Sequence[str], folder: Path, max_tokens: int) -> Tokens:
+    """Token ids of every text, special tokens included, cut to ``max_tokens``."""
+    written = (folder / "tokenizer.json").stat().st_mtime_ns
+    tokenizer = _cutting_tokenizer(folder, max_tokens, written)
     starts = range(0, len(texts), _CHUNK)
     rows: list[list[int]] = []
     for i in track(starts, "tokens", total=len(starts)):

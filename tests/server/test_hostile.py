@@ -74,6 +74,7 @@ def test_the_message_names_the_place(client):
         return answer.json()["error"]["message"]
 
     assert "texts.1: " in message(BODIES["an empty text"])
+    assert "nothing to read" in message(BODIES["a blank text"])
     assert "k: " in message(BODIES["k is huge"])
     assert "not valid JSON" in message(BODIES["no JSON"])
     assert "application/json" in message(b"{}", **{"content-type": "text/plain"})

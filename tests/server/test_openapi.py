@@ -19,7 +19,7 @@ schemathesis = pytest.importorskip("schemathesis")
 from hypothesis import HealthCheck, Phase, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-_EXAMPLES = 60
+_EXAMPLES = 40
 
 
 @pytest.fixture(scope="module")

@@ -35,21 +35,21 @@ def wait_until(true, seconds: float = 20) -> None:
 
 @posix
 def test_sigterm_finishes_what_was_accepted(fitted_run, served):
-    with served(fitted_run, "--max-batch", 8) as service:
+    with served(fitted_run, "--max-batch", 2) as service:
         answers = []
 
         def ask() -> None:
             answers.append(
-                httpx.post(f"{service.url}/v1/predict", json={"texts": [LONG] * 200}, timeout=60)
+                httpx.post(f"{service.url}/v1/predict", json={"texts": [LONG] * 60}, timeout=60)
             )
 
         asking = threading.Thread(target=ask)
         asking.start()
-        wait_until(lambda: metric(service.url, "depl_queue") > 8)
+        wait_until(lambda: metric(service.url, "depl_queue") > 2)
         service.signal(signal.SIGTERM)
         asking.join()
         assert answers[0].status_code == 200
-        assert len(answers[0].json()["results"]) == 200
+        assert len(answers[0].json()["results"]) == 60
         assert service.process.wait(10) == 0
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"{service.url}/healthz")
@@ -57,7 +57,7 @@ def test_sigterm_finishes_what_was_accepted(fitted_run, served):
 
 @posix
 def test_sighup_loads_the_run_anew_while_requests_go_on(own_run, served):
-    with served(own_run) as service:
+    with served(own_run, "--max-batch", 4) as service:
         statuses, stop = [], threading.Event()
 
         def ask() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import signal
 import socket
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,13 +100,26 @@ def _listening(host: str, port: int) -> socket.socket:
         ) from error
 
 
+class _JsonLines(logging.Formatter):
+    """The service's own lines are JSON already; those of others become it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = super().format(record)
+        if record.name == "depl.server":
+            return message
+        now = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        return json.dumps({"time": now, "event": record.name, "message": message})
+
+
 def _log_to_stderr(level: int) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    logger = logging.getLogger("depl.server")
-    logger.addHandler(handler)
-    logger.setLevel(level)
-    logger.propagate = False
+    handler.setFormatter(_JsonLines())
+    for name in ("depl", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(logging.WARNING)
+        logger.propagate = False
+    logging.getLogger("depl.server").setLevel(level)
 
 
 async def _run(app: FastAPI, listener: socket.socket) -> None:

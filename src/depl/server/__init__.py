@@ -34,6 +34,7 @@ except ModuleNotFoundError as error:
 PAGE = Path(__file__).parent / "page"
 
 _SHOWN_TROUBLES = 5
+_UNREADABLE = "There is nothing to read in it, or a control character"
 
 
 def create_app(
@@ -161,7 +162,8 @@ def _troubles(request: Request, error: RequestValidationError) -> str:
     lines = []
     for trouble in found[:_SHOWN_TROUBLES]:
         place = ".".join(str(x) for x in trouble["loc"] if x not in ("body", "query"))
-        lines.append(f"{place or 'The body'}: {trouble['msg']}.")
+        message = _UNREADABLE if trouble["type"] == "string_pattern_mismatch" else trouble["msg"]
+        lines.append(f"{place or 'The body'}: {message}.")
     if len(found) > _SHOWN_TROUBLES:
         lines.append(f"And {len(found) - _SHOWN_TROUBLES} more.")
     return " ".join(lines)

@@ -39,7 +39,7 @@ class Batching:
     max_batch : int
         Texts that the model gets at a time; 1 is no batching.
     max_wait : float
-        Seconds that the oldest text waits for company while the model has nothing else to do.
+        Seconds that a text waits for company when the model has nothing else to do.
     queue : int
         With so many texts waiting, a further request is refused.
     timeout : float
@@ -65,7 +65,6 @@ class _Request(Generic[Item, Answer]):
     """The items of one request; they may be answered in several batches."""
 
     items: Sequence[Item]
-    arrived: float
     future: asyncio.Future[list[Answer]]
     answers: dict[int, Answer] = field(default_factory=dict)
 
@@ -139,8 +138,9 @@ class Batcher(Generic[Item, Answer]):
     async def submit(self, items: Sequence[Item]) -> list[Answer]:
         """The answers to some items, in their order. Cancelling it takes them out of the line."""
         self._refuse_if_full(len(self._waiting))
-        loop = asyncio.get_running_loop()
-        request: _Request[Item, Answer] = _Request(items, loop.time(), loop.create_future())
+        request: _Request[Item, Answer] = _Request(
+            items, asyncio.get_running_loop().create_future()
+        )
         self._waiting.extend((request, i) for i in range(len(items)))
         self._arrival.set()
         try:
