@@ -88,19 +88,14 @@ class LabelMaker:
     def _weights(
         self, documents: Sequence[str], groups: Sequence[NDArray[np.int64]]
     ) -> tuple[csr_array, NDArray[np.float32], NDArray[np.int64]]:
-        """SVM weights and biases, and which training documents the examples are."""
+        """Linear weights and biases, and which training documents the examples are."""
         if not documents:
             none = csr_array((len(groups), len(self._features.terms_)), dtype=np.float32)
             return none, np.full(len(groups), -np.inf, np.float32), np.empty(0, np.int64)
         X = self._run.train_vectors()
         vectors = self._features.transform(documents)
-        rows = _same(vectors, X)
-        settings = self._config.section("linear") | {"C": self._base.svm.C}
-        del settings["C_grid"]
-        weights, bias = fewshot.solve(
-            X, vectors, groups, exclude=rows[rows >= 0], seed=self._config.seed, svm=settings
-        )
-        return weights, bias, rows
+        weights, bias = fewshot.weigh(X, vectors, groups, cull=self._config.linear.cull)
+        return weights, bias, _same(vectors, X)
 
     def _describe(
         self, labels: Sequence[Label], words: Sequence[Sequence[str]], texts: Sequence[str | None]

@@ -226,10 +226,13 @@ class _Rows:
 def _blocks(order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Share out labels, given from common to rare, over blocks of about equal size.
 
-    Labels of like frequency share a block, so that rare ones do not wait for common ones.
+    Labels of like frequency share a block, so that rare ones do not wait for common ones. The most
+    common ones, which take longest, are half a block, so that no core is left alone with them.
     """
-    n_blocks = -(-len(order) // (_WIDE if len(order) > _FEW else _NARROW))
-    return np.array_split(order, n_blocks) if n_blocks else []
+    width = _WIDE if len(order) > _FEW else _NARROW
+    first, rest = order[: width // 2], order[width // 2 :]
+    n_blocks = -(-len(rest) // width)
+    return [b for b in (first, *np.array_split(rest, max(1, n_blocks))) if len(b)]
 
 
 def _cull(weights: NDArray[np.float32], threshold: float) -> csr_array:

@@ -110,3 +110,5 @@ def test_what_cannot_work_is_one_message(fitted_run, tmp_path, monkeypatch, caps
     assert "Cannot read the token" in refused(fitted_run, "--token-file", tmp_path / "no")
     monkeypatch.setenv("DEPL_TOKEN", "two words")
     assert "one word" in refused(fitted_run)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install 'depl[serve]'" in refused(fitted_run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import logging
 import signal
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from depl.cli.console import err
-from depl.errors import ConfigError, DeplError
+from depl.errors import ConfigError, DeplError, MissingExtraError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -43,6 +44,8 @@ def serve(
     log_requests: bool,
 ) -> None:
     """Load the run, listen, and answer until SIGTERM or Ctrl-C; SIGHUP loads the run anew."""
+    if importlib.util.find_spec("uvicorn") is None:
+        raise MissingExtraError("uvicorn", "serve", "The service")
     from depl.server import create_app
     from depl.server.batching import Batching
     from depl.server.security import Access, is_loopback

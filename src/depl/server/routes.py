@@ -154,14 +154,14 @@ def _changing(service: Service, access: Access) -> APIRouter:
     )
     async def change_label(label_id: LabelPath, body: schemas.LabelChange) -> dict[str, Any]:
         """Rename or describe a label."""
-        if body.name is None and body.description is None:
+        if not body.name and not body.description:
             raise HTTPException(422, "Nothing to change: give a name, a description, or both.")
 
         def changed(model: Classifier) -> dict[str, Any]:
             _position(model, label_id)
-            if body.name is not None:
+            if body.name:
                 model.rename_label(label_id, body.name.strip())
-            if body.description is not None:
+            if body.description:
                 model.describe_label(label_id, _tidy(body.description))
             return views.whole(model, model.labels.index(label_id))
 

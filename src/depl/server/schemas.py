@@ -70,8 +70,8 @@ class LabelChange(_Asked):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    name: Name | None = None
-    description: Description | None = None
+    name: Name = ""  # not given; an empty one that is given is refused
+    description: Description = ""
 
 
 class ShortLabel(BaseModel):
