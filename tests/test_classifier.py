@@ -31,6 +31,9 @@ def renamed(model: Classifier, labels: list[Label]) -> Classifier:
         n_train=model.n_train,
         features=model.features,
         svm=model.svm,
+        names=model.names,
+        fusion=model.fusion,
+        retriever=None,
         descriptions=model.descriptions,
         keywords=model.keywords,
         name=model.name,
@@ -40,11 +43,11 @@ def renamed(model: Classifier, labels: list[Label]) -> Classifier:
 # Suggestions
 
 
-def test_suggestions_are_the_best_scores_of_the_linear_model(model: Classifier, dataset: Dataset):
+def test_the_svm_ranks_by_the_scores_of_the_linear_model(model: Classifier, dataset: Dataset):
     texts = dataset.dev.texts
     dense = model.features.transform(texts).toarray() @ model.svm.weights_.toarray().T
     dense += model.svm.bias_
-    ranking = model.predict(texts, k=4)
+    ranking = model.parts(texts, k=4)["svm"]
     assert ranking.indices.shape == ranking.scores.shape == (len(texts), 4)
     for i, row in enumerate(dense):
         best = sorted(range(len(row)), key=lambda j, row=row: (-row[j], j))[:4]
@@ -101,8 +104,9 @@ def test_no_labels_asked_for_are_none_or_an_error_but_nothing_worse(model: Class
         return Ranking(memory[1, :, 1:1], memory[2, :, 1:1].view(np.float32))
 
     monkeypatch.setattr(Ranking, "empty", guarded)
+    X = model.features.transform(["sparkling wine"] * 50)
     with suppress(DeplError):
-        assert model.predict(["sparkling wine"] * 50, k=0).indices.shape == (50, 0)
+        assert model.svm.rank(X, k=0).indices.shape == (50, 0)
     assert (memory == 77).all()
 
 
@@ -173,7 +177,7 @@ def test_matched_keywords_and_what_speaks_against_add_up_to_the_score(model: Cla
     assert len(model.keywords[wine]) < 20  # so that all positive weights are keywords
     x = model.features.transform([text]).toarray()[0]
     against = np.minimum(x * model.svm.weights_.toarray()[wine], 0).sum() + model.svm.bias_[wine]
-    ranking = model.predict([text], k=11)
+    ranking = model.parts([text], k=11)["svm"]
     score = ranking.scores[0, ranking.indices[0].tolist().index(wine)]
     total = sum(value for _, value in model.matched_keywords(text, wine))
     assert total + against == pytest.approx(score, abs=1e-5)
@@ -233,7 +237,7 @@ def test_manifest_that_is_none_is_said_by_name(own_run: Path, content: str):
     [
         "config.json",
         "corpus/labels.parquet",
-        "corpus/counts.safetensors",
+        "corpus/Y.safetensors",
         "features/terms.parquet",
         "linear/weights.safetensors",
         "linear/solved.safetensors",

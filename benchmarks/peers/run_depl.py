@@ -31,8 +31,8 @@ def main() -> None:
     args = parser.parse_args()
     X, Y = load_matrix(args.work, "X_train"), load_matrix(args.work, "Y_train")
     chosen = {} if args.C is None else {"C": args.C}
-    if args.labels:  # an objective belongs to the optimum, before the corrections for ranking
-        chosen |= {"cull": 0.0, "rare_bonus": 0.0}
+    if args.labels:  # an objective belongs to the optimum, before the correction for ranking
+        chosen |= {"rare_bonus": 0.0}
     svm = OneVsAllSVM(loss=args.loss, n_threads=args.threads, **chosen)
     OneVsAllSVM(loss=args.loss).fit(csr_array(X[:100]), csr_array(Y[:100]))  # compile
     about = {"peer": args.peer, "version": depl.__version__, "settings": settings(args)}
@@ -41,6 +41,8 @@ def main() -> None:
         X_all, Y_sample = csr_array(X), csr_array(Y[:, columns])
         with measured() as train:
             svm.fit(X_all, Y_sample)
+        svm.cull = 0.0  # and before small weights are dropped: the same solution, whole
+        svm.fit(X_all, Y_sample)
         dense = np.column_stack([svm.weights_.toarray(), svm.bias_]).astype(np.float64)
         signs = [targets(Y.tocsc(), j) for j in columns]
         objectives = [

@@ -2,7 +2,7 @@ r"""Linear weights of a new label from a handful of example documents.
 
 Nobody has gone through the training documents to see which of them deserve the new label, so many
 of those nearest to its examples do. An SVM that takes all of them for negatives learns to refuse
-what it should find: with five examples it found 4 % of what it should among the best five labels,
+what it should find: alone, with five examples, it had 4 % of that among its best five labels,
 on a slice of EURLEX57K's training documents. Two other ways were compared there, with name matching
 and fusion on top (recall@5 and macro-F1@5 of about 170 labels held out of training, and P@5 of all
 labels, percent):
@@ -17,7 +17,7 @@ means, length 2.5             19.2  22.4  67.7  44.7  36.5  68.1  52.5  43.4  67
 ============================  ================  ================  ================
 
 "Means" is the difference between the mean of the examples and that of all documents, as below. It
-finds as much and disturbs other labels less, and takes no time. With twenty examples and more, fitting
+finds as much, disturbs other labels less, and takes no time. With twenty examples and more, fitting
 the run again is worth its time.
 """
 
