@@ -11,16 +11,54 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depl.config import Config, template
+from depl.config import RECIPES, Config, template
 from depl.errors import ConfigError
 
-SECTIONS = ("features", "linear", "descriptions")
+SECTIONS = tuple(f.name for f in attrs.fields(Config) if attrs.has(type(getattr(Config(), f.name))))
+CONFIGS = Path(__file__).parent.parent / "configs"
 
 
 def refusal(*overrides: str) -> str:
     with pytest.raises(ConfigError) as caught:
         Config.load(overrides=overrides)
     return str(caught.value)
+
+
+# Recipes
+
+
+def test_every_recipe_has_its_file_which_says_the_same():
+    assert {path.stem for path in CONFIGS.glob("*.toml")} == set(RECIPES)
+    for name in RECIPES:
+        path = CONFIGS / f"{name}.toml"
+        assert Config.load(path) == Config.load(name)
+        assert path.read_text(encoding="utf-8") == template(Config.load(name)), f"depl init {name}"
+
+
+def test_the_default_recipe_needs_no_encoder_and_the_others_have_one():
+    assert Config.load("sparse") == Config()
+    assert not Config().neural
+    assert [name for name in RECIPES if not Config.load(name).neural] == ["sparse"]
+
+
+def test_a_recipe_is_changed_by_overrides_and_stays_what_it_was():
+    changed = Config.load("small-gpu", ["retrieval.epochs=7"])
+    assert changed.retrieval.epochs == 7
+    assert changed.encoder.training == "full"
+    assert Config.load("small-gpu").retrieval.epochs == 4
+    assert changed.changed(["retrieval.epochs=4"]) == Config.load("small-gpu")
+
+
+def test_the_papers_settings():
+    paper = Config.load("paper")
+    assert paper.encoder.name == "bert-base-uncased"
+    assert (paper.encoder.document_pooling, paper.encoder.label_pooling) == ("cls", "mean")
+    assert paper.encoder.similarity == "dot"
+    assert (paper.classifier.encoder_lr, paper.classifier.pooler_lr) == (5e-5, 1e-4)
+    assert paper.classifier.head_lr == 2e-3
+    assert (paper.retrieval.encoder_lr, paper.retrieval.pooler_lr) == (1e-5, 1e-4)
+    assert (paper.retrieval.hard_negatives, paper.retrieval.labels_per_batch) == (10, 300)
+    assert (paper.descriptions.keywords, paper.descriptions.max_tokens) == (20, 16)
 
 
 # Defaults and the template
@@ -45,7 +83,8 @@ def test_template_is_toml_that_gives_the_defaults():
 
 def test_template_explains_every_setting():
     settings = [x for x in template().splitlines() if x and not x.startswith(("#", "["))]
-    assert len(settings) == 3 + sum(len(Config().section(name)) for name in SECTIONS)
+    alone = len(attrs.fields(Config)) - len(SECTIONS)
+    assert len(settings) == alone + sum(len(Config().section(name)) for name in SECTIONS)
     assert all(len(line.partition("  # ")[2]) > 10 for line in settings)
 
 

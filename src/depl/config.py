@@ -273,8 +273,16 @@ RECIPES: dict[str, dict[str, Any]] = {
             "label_pooling": "mean",
             "similarity": "dot",
         },
-        "classifier": {},
-        "retrieval": {"alive": 0.0, "hard_negatives": 10, "labels_per_batch": 500},
+        # Wiki10-31K: encoder 1e-5, head 1e-3, and 500 labels a batch.
+        "classifier": {"encoder_lr": 5e-5, "pooler_lr": 1e-4, "head_lr": 2e-3},
+        "retrieval": {
+            "alive": 0.0,
+            "encoder_lr": 1e-5,
+            "pooler_lr": 1e-4,
+            "head_lr": 1e-4,
+            "hard_negatives": 10,
+            "labels_per_batch": 300,
+        },
     },
 }
 
