@@ -101,7 +101,8 @@ def _rows(e: Explanation, text: str) -> Iterator[tuple[str, Text]]:
 
 
 def _standing(e: Explanation) -> Text:
-    documents = f"{e.training_documents:,} training documents"
+    n = e.training_documents
+    documents = f"{n:,} training document{'' if n == 1 else 's'}"
     if e.rank is None:
         return Text(f"not among the suggestions, {documents}", "yellow")
     probability = f"{e.probability:.1%}, " if e.probability is not None else ""

@@ -73,7 +73,8 @@ def serve(
         app = create_app(model, run=run, access=access, batching=batching)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listener.getsockname()[1]}"
-        err.print(f"{escape(model.name)}: {len(model.labels):,} labels at {address}/")
+        there = len(model.labels) - len(model.removed)
+        err.print(f"{escape(model.name)}: {there:,} labels at {address}/")
         if not local and token is None:
             err.print(
                 "[yellow]Warning:[/] everybody who can reach this machine can use the service. "
