@@ -25,21 +25,25 @@ from depl.encoding import encode
 from depl.pretrained import DEFAULT_ENCODER, find_encoder, load_encoder
 from depl.tokens import tokenize
 
-OURS, THEIRS = "depl", "SentenceTransformer"
+OURS, SMALL, THEIRS = "depl", "depl, int8", "SentenceTransformer"
 
 console = Console(highlight=False)
 
 
 def contestants(folder: Path) -> dict[str, Callable[[list[str]], np.ndarray]]:
     """Functions from texts to vectors."""
-    encoder = load_encoder(folder)
     other = SentenceTransformer(str(folder), device="cpu")
 
-    def ours(texts: list[str]) -> np.ndarray:
-        tokens = tokenize(texts, folder, other.max_seq_length)
-        return encode(encoder, tokens, "document").numpy()
+    def ours(int8: bool) -> Callable[[list[str]], np.ndarray]:
+        encoder = load_encoder(folder, int8=int8)
 
-    return {OURS: ours, THEIRS: other.encode}
+        def run(texts: list[str]) -> np.ndarray:
+            tokens = tokenize(texts, folder, other.max_seq_length)
+            return encode(encoder, tokens, "document").numpy()
+
+        return run
+
+    return {OURS: ours(False), SMALL: ours(True), THEIRS: other.encode}
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -82,6 +86,10 @@ def main() -> None:
     console.print(table)
     difference = np.abs(vectors[OURS] - vectors[THEIRS]).max()
     console.print(f"Largest difference between the vectors of length one: {difference:.1e}")
+    cosines = (vectors[SMALL] * vectors[THEIRS]).sum(axis=1)
+    console.print(
+        f"Cosines with int8: {cosines.min():.4f} at least, {cosines.mean():.4f} on average"
+    )
 
 
 if __name__ == "__main__":

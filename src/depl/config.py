@@ -91,6 +91,9 @@ class EncoderConfig:
     similarity: Literal["cosine", "dot"] = _setting(
         "cosine", "cosine with a learned scale and offset, or the paper's dot product"
     )
+    int8: bool = _setting(
+        False, "on a CPU, encode with 8-bit numbers: twice as fast, vectors differ a little"
+    )
 
 
 def _epochs(default: int) -> Any:  # noqa: ANN401

@@ -227,13 +227,13 @@ def nearest_labels(model: Classifier, position: int, k: int) -> list[tuple[int, 
             ranking = model.names.rank(csr_array(model.names.names[own]), k + 1)
             best: dict[int, float] = {}
             for j, s in zip(ranking.indices.ravel(), ranking.scores.ravel(), strict=True):
-                if j >= 0 and j != position:
+                if j >= 0 and j != position and j not in model.removed:
                     best[int(j)] = max(float(s), best.get(int(j), 0.0))
             return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
         lengths = np.sqrt(np.add.reduceat(np.append(weights.data**2, 0), weights.indptr[:-1]))
         lengths[np.diff(weights.indptr) == 0] = np.inf  # nothing is like a label without weights
         cosine = (weights @ row.toarray()[0]) / (lengths * lengths[position])
-    cosine[position] = -np.inf
+    cosine[[position, *model.removed]] = -np.inf
     order = np.argsort(-cosine, kind="stable")[:k]
     return [(int(j), float(cosine[j])) for j in order if cosine[j] > 0]
 

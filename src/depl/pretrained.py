@@ -133,6 +133,7 @@ def load_encoder(
     document_pooling: Pooling = "mean",
     label_pooling: Pooling = "mean",
     similarity: Similarity = "cosine",
+    int8: bool = False,
     seed: int = 0,
 ) -> DualEncoder:
     """A new dual encoder over a pretrained one, in float32 on the CPU.
@@ -141,7 +142,7 @@ def load_encoder(
     ----------
     folder : Path
         An encoder as Hugging Face lays it out, such as ``find_encoder`` gives.
-    n_labels, document_pooling, label_pooling, similarity
+    n_labels, document_pooling, label_pooling, similarity, int8
         As in ``DualEncoder``.
     seed : int
         Decides the first weights of the head.
@@ -155,6 +156,7 @@ def load_encoder(
             document_pooling=document_pooling,
             label_pooling=label_pooling,
             similarity=similarity,
+            int8=int8,
         )
     return encoder.eval()
 
@@ -223,6 +225,7 @@ def save(encoder: DualEncoder, folder: Path, tokenizer_folder: Path, *, max_toke
         "document_pooling": encoder.document_pooling,
         "label_pooling": encoder.label_pooling,
         "similarity": "cosine" if encoder.cosine else "dot",
+        "int8": encoder.int8,
         "size": size,
         "n_labels": 0 if encoder.head is None else encoder.head.out_features,
         "max_tokens": max_tokens,
@@ -259,6 +262,7 @@ def load(folder: Path) -> DualEncoder:
         document_pooling=settings["document_pooling"],
         label_pooling=settings["label_pooling"],
         similarity=settings["similarity"],
+        int8=settings["int8"],
     )
     parameters = _own(encoder)
     arrays = read_tensors(folder / _OWN_WEIGHTS)

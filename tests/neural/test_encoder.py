@@ -260,3 +260,27 @@ def test_encoding_keeps_the_order_of_the_texts(encoder, tiny_folder, toy):
             for i in range(len(tokens))
         ]
     torch.testing.assert_close(found, torch.stack(one_by_one), atol=1e-5, rtol=0)
+
+
+def test_int8_vectors_are_nearly_the_same_and_independent_of_the_batch(tiny_folder, toy):
+    plain, small = (load_encoder(tiny_folder, int8=int8) for int8 in (False, True))
+    tokens = tokenize(toy.texts, tiny_folder, 24)
+    expected, found = (encode(e, tokens, "document") for e in (plain, small))
+    cosines = torch.nn.functional.cosine_similarity(expected, found)
+    assert cosines.min() > 0.99
+    assert not torch.equal(expected, found)
+    for i in (0, 5):
+        alone = encode(small, tokens.take(np.array([i])), "document")[0]
+        torch.testing.assert_close(alone, found[i], rtol=0, atol=1e-5)
+
+
+def test_int8_follows_weights_that_change(tiny_folder, toy):
+    encoder = load_encoder(tiny_folder, int8=True)
+    tokens = tokenize(toy.texts[:4], tiny_folder, 24)
+    before = encode(encoder, tokens, "document")
+    encoder.train()
+    with torch.no_grad():
+        for layer in encoder.bert.encoder.layer:
+            layer.output.dense.weight.mul_(-1.0)
+    after = encode(encoder, tokens, "document")
+    assert (before - after).abs().max() > 1e-2

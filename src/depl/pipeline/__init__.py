@@ -88,7 +88,7 @@ STAGES = (
     ),
     Stage(
         "states",
-        lambda c: {"pooling": c.encoder.document_pooling},
+        lambda c: {"pooling": c.encoder.document_pooling, "int8": c.encoder.int8},
         _neural("states"),
         needed=_is_frozen,
     ),

@@ -199,6 +199,7 @@ def _new_encoder(config: Config, n_labels: int) -> DualEncoder:
         document_pooling=section.document_pooling,
         label_pooling=section.label_pooling,
         similarity=section.similarity,
+        int8=section.int8,
         seed=config.seed,
     )
 
