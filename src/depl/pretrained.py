@@ -251,6 +251,13 @@ def save(encoder: DualEncoder, folder: Path, tokenizer_folder: Path, *, max_toke
 def load(folder: Path) -> DualEncoder:
     """Read what ``save`` wrote, on the CPU."""
     settings = read_json(folder / _SETTINGS)
+    needed = ("n_labels", "document_pooling", "label_pooling", "similarity", "int8")
+    missing = [name for name in needed if name not in settings]
+    if missing:
+        raise RunError(
+            f"{folder / _SETTINGS} lacks {', '.join(missing)}: it is damaged, or was written by "
+            f"another version of depl. Fit the run again from there: depl fit RUN --from encoder"
+        )
     dense = read_tensors(folder / _DENSE / "model.safetensors", "linear.weight", "linear.bias")
     try:
         bert = _load_bert(folder)

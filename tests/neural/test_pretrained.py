@@ -274,3 +274,12 @@ def test_without_the_neural_libraries_the_extra_is_named():
     )
     assert "'torch'" in done.stdout
     assert "depl[neural]" in done.stdout
+
+
+def test_settings_that_are_missing_are_named(encoder, tiny_folder, tmp_path):
+    save(encoder, tmp_path, tiny_folder, max_tokens=24)
+    settings = json.loads((tmp_path / "depl.json").read_text())
+    del settings["label_pooling"]
+    (tmp_path / "depl.json").write_text(json.dumps(settings))
+    with pytest.raises(RunError, match=r"depl\.json lacks label_pooling.*Fit the run again"):
+        load(tmp_path)

@@ -198,7 +198,7 @@ def _made_from(
     prints = {name: stage["fingerprint"] for name, stage in stages.items()}
     return {
         "depl": depl.__version__,
-        "run": fingerprint(prints, model.labels.ids, model.labels.names),
+        "run": fingerprint(prints, model.labels.ids, model.labels.names, model.descriptions),
         "k": k,
         "threshold": f"{aim} per band" if per_band else aim,
     }
