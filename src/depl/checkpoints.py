@@ -37,6 +37,7 @@ class Checkpoint:
         self.folder = folder
         self.every = every
         self._last = time.monotonic()
+        self._best: dict[str, Tensor] | None = None  # what was written last, to write it once
 
     @property
     def due(self) -> bool:
@@ -44,9 +45,16 @@ class Checkpoint:
         return time.monotonic() - self._last >= self.every
 
     def save(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, place: dict[str, Any]
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        place: dict[str, Any],
+        best: dict[str, Tensor] | None = None,
     ) -> None:
-        """Keep weights, optimiser and place, whole or not at all."""
+        """Keep weights, optimiser and place, whole or not at all; and the best epoch's weights."""
+        if best is not None and best is not self._best:
+            _write(self.folder / _BEST, best, {})
+            self._best = best
         tensors = {f"model.{name}": t for name, t in model.state_dict().items()}
         for i, parameter in enumerate(_parameters(optimizer)):
             for key, value in optimizer.state.get(parameter, {}).items():
@@ -74,10 +82,6 @@ class Checkpoint:
                     for k, t in kept.items()
                 }
         return place
-
-    def save_best(self, weights: dict[str, Tensor]) -> None:
-        """Keep the weights of the best epoch so far."""
-        _write(self.folder / _BEST, weights, {})
 
     def load_best(self) -> dict[str, Tensor] | None:
         """The weights of the best epoch so far; None if none were kept."""

@@ -175,22 +175,23 @@ def train(
                 if place.step % _TELL_EVERY == 0:
                     meter.tell(place.step, epoch + 1)
                 if checkpoint is not None and team.first and checkpoint.due:
-                    checkpoint.save(encoder, optimizer, asdict(place))
+                    checkpoint.save(encoder, optimizer, asdict(place), best)
                 continue
             meter.pause()
             found = None
             if validate is not None:
                 found = team.agree(validate(encoder.eval()) if team.first else None)
                 encoder.train()
-            if found is None or place.score is None or found.score > place.score:
-                place.best, place.score = epoch + 1, None if found is None else found.score
+            if found is None:
+                place.best = epoch + 1
+            elif place.score is None or found.score > place.score:
+                place.best, place.score = epoch + 1, found.score
                 best = {k: v.detach().cpu().clone() for k, v in encoder.state_dict().items()}
-                if checkpoint is not None and team.first and found is not None:
-                    checkpoint.save_best(best)
-            if checkpoint is not None and team.first:
-                checkpoint.save(encoder, optimizer, asdict(place))
             meter.tell(place.step, epoch + 1, ends=True, validation=found)
-            if validate is not None and place.step // per_epoch - place.best >= schedule.patience:
+            over = epoch + 1 == epochs or epoch + 1 - place.best >= schedule.patience
+            if checkpoint is not None and team.first and (over or checkpoint.due):
+                checkpoint.save(encoder, optimizer, asdict(place), best)
+            if over:
                 break
     if best is not None and place.best * per_epoch != place.step:
         encoder.load_state_dict(best)
