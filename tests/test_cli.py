@@ -482,13 +482,18 @@ def test_labels_list_searches_names(fitted_run: Path):
 
 def test_labels_show_prints_description_and_keywords(fitted_run: Path):
     text = depl_("labels", fitted_run, "show", "Wine").stdout
-    card = depl.Classifier.load(fitted_run).card(0)
+    model = depl.Classifier.load(fitted_run)
+    card = model.card(0)
     assert text.splitlines()[0].split() == ["wine", "2560"]
     assert "grape wine" in text
     assert "6 in training" in text
     assert card.description in text
-    shown = [line.split()[-3:-1] for line in text.splitlines()[4:]]
+    lines = text.splitlines()[4:]
+    shown = [line.split()[-3:-1] for line in lines[: len(card.keywords)]]
     assert shown == [[term, f"{weight:.2f}"] for term, weight in card.keywords]
+    like = [line.split()[-1] for line in lines[len(card.keywords) :]]
+    assert like == [model.labels[i].id for i, _ in model.nearest_labels(0, 5)]
+    assert "17" in like  # customs duty: two laws carry both
 
 
 def test_labels_show_gives_json(fitted_run: Path):

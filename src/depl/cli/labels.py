@@ -19,6 +19,7 @@ from depl.readers.records import records
 from depl.readers.trouble import Kind, Trouble
 from depl.run import Run
 
+_NEAREST = 5  # labels like the one that is shown
 _BAR = 28  # characters of the longest weight bar
 
 
@@ -53,22 +54,32 @@ def list_labels(run: Path, *, search: str, limit: int, as_json: bool) -> None:
 
 
 def show_label(run: Path, query: str, *, as_json: bool) -> None:
-    """Print one label: its description, and its keywords with their weights as bars."""
+    """Print one label: description, keywords with their weights as bars, labels like it."""
     model = Classifier.load(run)
-    card = model.card(model.find(query))
+    position = model.find(query)
+    card = model.card(position)
+    nearest = [(model.labels[i], s) for i, s in model.nearest_labels(position, _NEAREST)]
     if as_json:
-        print_json(_as_dict(card))
+        like = [{"id": x.id, "name": x.name, "similarity": round(s, 4)} for x, s in nearest]
+        print_json(_as_dict(card) | {"nearest": like})
         return
     out.print(f"[bold]{escape(card.label.name)}[/]  [dim]{escape(card.label.id)}[/]")
     if card.label.alt_names:
         out.print(f"also         {', '.join(card.label.alt_names)}")
     out.print(f"documents    {card.training_documents:,} in training")
     out.print(f"description  {card.description}")
+    _print_keywords(card)
+    for i, (label, similarity) in enumerate(nearest):
+        name = f"{escape(label.name)} [dim]{escape(label.id)}[/]"
+        out.print(f"{'like it' if i == 0 else '':<13}{similarity:.2f}  {name}")
+
+
+def _print_keywords(card: LabelCard) -> None:
     if not card.keywords:
         why = (
             "its documents have no term that speaks for it"
             if card.training_documents
-            else ("no training document carries this label")
+            else "no training document carries this label"
         )
         out.print(f"keywords     none: {why}")
         return
