@@ -226,13 +226,14 @@ class Encoder:
         self.retriever = SimpleNamespace(
             documents=SimpleNamespace(vectors=unit(n_documents)),
             labels=SimpleNamespace(vectors=2 * unit(n_labels)),
+            rank=self._rank,
         )
 
     def encode(self, texts):
         torch = pytest.importorskip("torch")
         return torch.from_numpy(np.repeat(self.query, len(texts), axis=0))
 
-    def rank(self, texts, k):
+    def _rank(self, vectors, k):
         return {"retrieval": Ranking(np.array([[6]], np.int32), np.array([[1.5]], np.float32))}
 
 

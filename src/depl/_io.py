@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,6 +59,27 @@ def whole_folder(target: Path) -> Iterator[Path]:
             _flush(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def lock(handle: IO[Any], *, wait: bool) -> bool:
+    """Take an open file for this process alone until it is closed; False if another has it.
+
+    Parameters
+    ----------
+    handle : file
+        Open; closing it gives it back.
+    wait : bool
+        Whether to wait until nobody else has it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on Windows: there files go unguarded
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _flush(path: Path) -> None:

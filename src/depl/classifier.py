@@ -25,6 +25,8 @@ from depl.run import Run
 from depl.thresholds import Thresholds
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from depl.retriever import TextRetriever
 
 
@@ -145,23 +147,32 @@ class Classifier:
 
     def parts(self, texts: Sequence[str], k: int = _DEPTH) -> dict[str, Ranking]:
         """What each part alone ranks best: svm, names, and where there are, the neural ones."""
-        if isinstance(texts, str):
-            raise CorpusError("predict takes a list of texts; got a single text. Put it in [ ].")
-        X = self.features.transform(texts)
-        rankings = {"svm": self.svm.rank(X, k), "names": self.names.rank(X, k)}
-        if self.retriever is not None:
-            rankings |= rank_neural(self.retriever, texts, self.removed, k)
-        return rankings
+        return self._parts(texts, k, self._encode(texts))
 
     def all_rankings(self, texts: Sequence[str], k: int) -> dict[str, Ranking]:
         """The k best labels by each part, by DEPL+c where there is one, and by all together."""
-        parts = self.parts(texts, max(k, _DEPTH))
+        vectors = self._encode(texts)
+        parts = self._parts(texts, max(k, _DEPTH), vectors)
         found = {name: ranking.top(k) for name, ranking in parts.items()}
-        if self.retriever is not None and "classifier" in parts:
-            found["depl+c"] = rank_jointly(self.retriever, texts, self.removed, k)
+        if self.retriever is not None and vectors is not None and "classifier" in parts:
+            inner = self.retriever.retriever
+            found["depl+c"] = rank_jointly(inner, vectors, self.removed, k)
         if self.fusion is not None:
             found["fusion"] = self.fusion.rank(parts, self.train_counts, k)
         return found
+
+    def _encode(self, texts: Sequence[str]) -> Tensor | None:
+        """The texts' vectors, where the run has an encoder: by far the dearest step."""
+        if isinstance(texts, str):
+            raise CorpusError("predict takes a list of texts; got a single text. Put it in [ ].")
+        return None if self.retriever is None else self.retriever.encode(texts)
+
+    def _parts(self, texts: Sequence[str], k: int, vectors: Tensor | None) -> dict[str, Ranking]:
+        X = self.features.transform(texts)
+        rankings = {"svm": self.svm.rank(X, k), "names": self.names.rank(X, k)}
+        if self.retriever is not None and vectors is not None:
+            rankings |= rank_neural(self.retriever.retriever, vectors, self.removed, k)
+        return rankings
 
     def find(self, query: str) -> int:
         """Position of the label with this id or, failing that, this name (case ignored)."""

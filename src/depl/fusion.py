@@ -31,7 +31,7 @@ from scipy.special import expit
 from depl._io import explain_os_errors, read_json, read_tensors, write_json, write_tensors
 from depl._trees import Trees, logistic_line, pair_features, prior
 from depl.errors import ConfigError, DeplError, NotFittedError, RunError
-from depl.metrics import Hits, inverse_propensities, precision_at_k, psp_at_k, reliability
+from depl.metrics import Hits, inverse_propensities, precision_and_psp, reliability
 from depl.ranking import Ranking
 
 FUSION = "fusion"  # the name of the fusion itself beside those of its parts
@@ -139,7 +139,7 @@ class Fusion:
         self.fitted_on_ = np.sort(documents[:_MOST])
         if len(documents) > _MOST:
             documents = self.fitted_on_
-            rankings = {x: _take(ranking, documents) for x, ranking in rankings.items()}
+            rankings = {x: ranking.take(documents) for x, ranking in rankings.items()}
             Y = Y[documents]
             documents = rng.permutation(_MOST)
         if not np.any(Y.data):
@@ -159,7 +159,9 @@ class Fusion:
         slope, offset = logistic_line(log_odds, carried)
         probability = expit(slope * log_odds + offset)
         most = int(np.bincount(rows, minlength=1).max())
-        self.cross_fitted_ = _top(rows, labels, probability, Y.shape[0], most)
+        self.cross_fitted_ = Ranking.from_pairs(
+            rows, labels, probability.astype(np.float32), Y.shape[0], most
+        )
         fused = self.cross_fitted_.top(max(_CUTS))
 
         inverse = inverse_propensities(train_counts, n_train)
@@ -203,10 +205,11 @@ class Fusion:
 
         def rank_block(first: int) -> Ranking:
             some = slice(first, first + _BLOCK)
-            block = {x: _take(rankings[x], some) for x in self.parts_}
+            block = {x: rankings[x].take(some) for x in self.parts_}
             rows, labels, X = self._pairs(block, train_counts)
             probability = expit(slope * self._trees.log_odds(X) + offset)
-            return _top(rows, labels, probability, min(_BLOCK, n - first), k)
+            scores = probability.astype(np.float32)
+            return Ranking.from_pairs(rows, labels, scores, min(_BLOCK, n - first), k)
 
         if n <= _BLOCK:
             return rank_block(0)
@@ -362,10 +365,6 @@ def _probabilities(part: Ranking, slope: float, offset: float) -> Ranking:
     return Ranking(part.indices, np.where(part.indices >= 0, probability, -np.inf))
 
 
-def _take(ranking: Ranking, documents: slice | NDArray[np.integer]) -> Ranking:
-    return Ranking(ranking.indices[documents], ranking.scores[documents])
-
-
 def _carried(rows: NDArray[np.int64], labels: NDArray[np.int64], Y: csr_array) -> NDArray[np.bool_]:
     """Whether the document of each pair carries its label."""
     n, n_labels = Y.shape
@@ -382,27 +381,6 @@ def _said(ranking: Ranking, row: int, label: int) -> tuple[float, float]:
     return (score if np.isfinite(score) else np.nan), float(place[0])
 
 
-def _top(
-    rows: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    probability: NDArray[np.floating],
-    n: int,
-    k: int,
-) -> Ranking:
-    """The k likeliest pairs of each of n rows; pairs come by row, then by label."""
-    scores = probability.astype(np.float32)
-    order = np.lexsort((-scores, rows))  # stable: equal scores stay in label order
-    sizes = np.bincount(rows, minlength=n)
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    kept = place < k
-    out = Ranking.empty(n, k)
-    out.indices[rows[kept], place[kept]] = labels[order][kept]
-    out.scores[rows[kept], place[kept]] = scores[order][kept]
-    return out
-
-
 def _scores(ranking: Ranking, Y: csr_array, inverse: NDArray[np.float64]) -> dict[str, float]:
-    hits = Hits.of(ranking.top(max(_CUTS)).indices, Y)
-    scores = {f"P@{k}": 100 * precision_at_k(hits, k) for k in _CUTS}
-    scores |= {f"PSP@{k}": 100 * psp_at_k(hits, k, inverse) for k in _CUTS}
+    scores = precision_and_psp(ranking.top(max(_CUTS)).indices, Y, inverse, _CUTS)
     return scores | {"mean": sum(scores.values()) / len(scores)}

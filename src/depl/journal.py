@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 
 from numpy.typing import NDArray
 
-from depl._io import explain_os_errors, read_tensors, write_tensors
+from depl._io import explain_os_errors, lock, read_tensors, write_tensors
 from depl.errors import RunError
 
 Edit = Literal["add", "describe", "rename", "remove", "undo"]
@@ -101,12 +101,7 @@ class Journal:
             self.folder.mkdir(parents=True, exist_ok=True)
             handle = (self.folder / ".lock").open("w")
         with handle:
-            try:
-                import fcntl
-            except ImportError:  # not on Windows: there the journal goes unguarded
-                yield
-                return
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            lock(handle, wait=True)
             yield
 
     def entries(self) -> list[Entry]:

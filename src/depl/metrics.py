@@ -13,6 +13,7 @@ stays in every mean over documents and adds 0 to it; 0 / 0 is 0, so nothing is e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -253,6 +254,30 @@ class Reliability:
         """
         off = np.abs(self.probability - self.right)
         return float((self.counts * off).sum() / max(1, self.counts.sum()))
+
+
+def precision_and_psp(
+    predicted: NDArray[np.integer],
+    Y: csr_array,
+    inverse: NDArray[np.float64],
+    ks: Sequence[int],
+) -> dict[str, float]:
+    """P@k and PSP@k in percent, by which choices are made: heads decide the one, tails the other.
+
+    Parameters
+    ----------
+    predicted : array of shape (n, at least max(ks))
+        Label positions, best first.
+    Y : csr_array of shape (n, n_labels)
+        What the documents carry.
+    inverse : array of shape (n_labels,)
+        Inverse propensities.
+    ks : sequence of int
+        Where to cut.
+    """
+    hits = Hits.of(predicted[:, : max(ks)], Y)
+    scores = {f"P@{k}": 100 * precision_at_k(hits, k) for k in ks}
+    return scores | {f"PSP@{k}": 100 * psp_at_k(hits, k, inverse) for k in ks}
 
 
 def reliability(hits: Hits, probabilities: NDArray[np.floating], n_bins: int = 15) -> Reliability:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +12,9 @@ from depl.index import LabelIndex
 from depl.ranking import Ranking
 
 if TYPE_CHECKING:
-    from depl.retriever import TextRetriever
+    from torch import Tensor
+
+    from depl.retriever import Retriever
 
 
 class OverlaidIndex(LabelIndex):
@@ -78,27 +78,23 @@ class OverlaidIndex(LabelIndex):
 
 
 def rank_neural(
-    retriever: TextRetriever, texts: Sequence[str], removed: Mapping[int, str], k: int
+    retriever: Retriever, vectors: Tensor, removed: Mapping[int, str], k: int
 ) -> dict[str, Ranking]:
     """Every neural part's k best labels, tombstones left out."""
     if not removed:
-        return retriever.rank(texts, k)
-    head = retriever.retriever.encoder.head
+        return retriever.rank(vectors, k)
+    head = retriever.encoder.head
     # The classifier alone still ranks them; the other parts have forgotten them.
     more = 0 if head is None else sum(position < head.out_features for position in removed)
-    found = retriever.rank(texts, k + more)
+    found = retriever.rank(vectors, k + more)
     return {name: _without(ranking, removed, k) for name, ranking in found.items()}
 
 
 def rank_jointly(
-    retriever: TextRetriever, texts: Sequence[str], removed: Mapping[int, str], k: int
+    retriever: Retriever, vectors: Tensor, removed: Mapping[int, str], k: int
 ) -> Ranking:
-    """The paper's DEPL+c over the labels that its classifier knows, tombstones left out."""
-    inner = copy.copy(retriever.retriever)
-    assert inner.encoder.head is not None
-    inner.labels = LabelIndex(inner.labels.vectors[: inner.encoder.head.out_features])
-    joint = replace(retriever, retriever=inner)
-    return _without(joint.rank_jointly(texts, k + len(removed)), removed, k)
+    """The paper's DEPL+c, tombstones left out."""
+    return _without(retriever.rank_jointly(vectors, k + len(removed)), removed, k)
 
 
 def _without(ranking: Ranking, removed: Mapping[int, str], k: int) -> Ranking:

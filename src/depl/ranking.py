@@ -121,7 +121,7 @@ class Ranking:
         out.scores[:, : self.k] = self.scores
         return out
 
-    def take(self, rows: NDArray[np.integer]) -> Ranking:
+    def take(self, rows: NDArray[np.integer] | slice) -> Ranking:
         """The rankings of some documents."""
         return Ranking(self.indices[rows], self.scores[rows])
 

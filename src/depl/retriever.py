@@ -72,6 +72,12 @@ class Retriever:
         parts["neighbours"] = votes(nearest, self.Y, sharpness=self.sharpness, k=k)
         return parts
 
+    def rank_jointly(self, vectors: Tensor, k: int) -> Ranking:
+        """The k best labels that the head knows by the mean of both: the paper's DEPL+c."""
+        known = 0 if self.encoder.head is None else self.encoder.head.out_features
+        labels = torch.from_numpy(self.labels.vectors[:known]).to(vectors.device)
+        return joint_ranking(self.encoder, vectors, labels, k)
+
 
 @dataclass(frozen=True)
 class TextRetriever:
@@ -95,16 +101,6 @@ class TextRetriever:
         """Vectors of texts, (n, size), on the encoder's device."""
         tokens = tokenize(texts, self.folder, self.max_tokens)
         return encode(self.retriever.encoder, tokens, "document")
-
-    def rank(self, texts: Sequence[str], k: int) -> dict[str, Ranking]:
-        """Every part's k best labels for these texts."""
-        return self.retriever.rank(self.encode(texts), k)
-
-    def rank_jointly(self, texts: Sequence[str], k: int) -> Ranking:
-        """The k best labels by the mean of classifier and retrieval: the paper's DEPL+c."""
-        vectors, encoder = self.encode(texts), self.retriever.encoder
-        labels = torch.from_numpy(self.retriever.labels.vectors).to(vectors.device)
-        return joint_ranking(encoder, vectors, labels, k)
 
 
 def index_labels(encoder: DualEncoder, texts: Texts) -> LabelIndex:

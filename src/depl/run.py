@@ -129,18 +129,11 @@ class Run:
             self.path.mkdir(parents=True, exist_ok=True)
             handle = (self.path / ".lock").open("w")
         with handle:
-            try:
-                import fcntl
-            except ImportError:  # not on Windows: there the folder goes unguarded
-                yield
-                return
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            if not _io.lock(handle, wait=False):
                 raise RunError(
                     f"Another process is fitting {self.path} right now. Wait for it, or choose "
                     f"another --out."
-                ) from None
+                )
             yield
 
     # What the stages keep

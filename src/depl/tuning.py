@@ -63,13 +63,7 @@ def choose_C(  # noqa: N802 - C is what everybody calls it
     scores = []
     for C in grid:
         svm = OneVsAllSVM(**(settings | {"C": C, "seed": seed})).fit(X[rest], Y[rest])
-        hits = metrics.Hits.of(svm.rank(X[held_out], _K).indices, Y[held_out])
-        scores.append(
-            {
-                "C": C,
-                f"P@{_K}": 100 * metrics.precision_at_k(hits, _K),
-                f"PSP@{_K}": 100 * metrics.psp_at_k(hits, _K, inverse),
-            }
-        )
+        found = svm.rank(X[held_out], _K).indices
+        scores.append({"C": C} | metrics.precision_and_psp(found, Y[held_out], inverse, [_K]))
     best = max(scores, key=lambda row: row[f"P@{_K}"] + row[f"PSP@{_K}"])
     return best["C"], scores

@@ -18,6 +18,7 @@ from depl.checkpoints import Checkpoint
 from depl.config import ClassifierConfig, Config, RetrievalConfig
 from depl.encoder import DualEncoder
 from depl.encoding import Texts, encode, pooled_states
+from depl.objectives import Objective
 from depl.pipeline.sparse import HARD_DEPTH
 from depl.pipeline.stage import Work
 from depl.processes import Processes
@@ -95,7 +96,7 @@ def make_encoder(work: Work) -> None:
 
 def _rehearse_and_train(
     work: Work,
-    objective: Any,  # noqa: ANN401 - one of training.Objective
+    objective: Objective,
     start: Callable[[Fold], DualEncoder],
     section: ClassifierConfig | RetrievalConfig,
 ) -> None:
@@ -119,7 +120,7 @@ def _rehearse_and_train(
 def _train(
     work: Work,
     encoder: DualEncoder,
-    objective: Any,  # noqa: ANN401 - one of training.Objective
+    objective: Objective,
     section: ClassifierConfig | RetrievalConfig,
     fold: Fold,
     stop_after: int | None,
@@ -250,23 +251,14 @@ def _validation(
                 found["joint"] = joint_ranking(encoder, vectors, phi, _BEST)
         else:
             found["classifier"] = classifier_ranking(encoder, vectors, _BEST)
-        branches = {name: _scores(ranking, truth, inverse) for name, ranking in found.items()}
+        branches = {
+            name: metrics.precision_and_psp(ranking.indices, truth, inverse, (1, _BEST))
+            for name, ranking in found.items()
+        }
         decisive = branches[list(branches)[-1]]
         return Validation((decisive["P@5"] + decisive["PSP@5"]) / 2, branches)
 
     return validate
-
-
-def _scores(ranking: Ranking, truth: csr_array, inverse: NDArray[np.float64]) -> dict[str, float]:
-    hits = metrics.Hits.of(ranking.indices, truth)
-    return {
-        f"{name}@{k}": round(100 * value, 3)
-        for k in (1, _BEST)
-        for name, value in (
-            ("P", metrics.precision_at_k(hits, k)),
-            ("PSP", metrics.psp_at_k(hits, k, inverse)),
-        )
-    }
 
 
 class _Curves:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
-from depl._io import explain_os_errors
+from depl._io import explain_os_errors, lock
 from depl.errors import RunError
 from depl.readers.documents import Document
 from depl.readers.suggestions import Suggested, flush, open_store
@@ -173,7 +173,11 @@ class SuggestionFile:
         """Cut off what came after the last point, or begin anew."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._log = self._log_path.open("ab")
-        _lock(self._log, self.path)
+        if not lock(self._log, wait=False):
+            raise RunError(
+                f"Another process is writing {self.path} right now. Wait for it, or name another "
+                f"file."
+            )
         self._log.truncate(self._log_size)
         if not self._log_size:
             self._write(self._log, self._begun)
@@ -189,17 +193,3 @@ class SuggestionFile:
         for part in document:
             raw = part.encode("utf-8", "surrogatepass")
             self._hash.update(len(raw).to_bytes(8, "little") + raw)
-
-
-def _lock(log: BinaryIO, path: Path) -> None:
-    """Keep a second process from writing the same output at the same time."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows: there the file goes unguarded
-        return
-    try:
-        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise RunError(
-            f"Another process is writing {path} right now. Wait for it, or name another file."
-        ) from None
