@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import depl
+from depl import evaluation
 from depl.cli import app as cli_app
 from depl.cli.app import app
 from depl.config import Config
@@ -292,6 +293,68 @@ def test_evaluate_prints_one_object_with_the_documented_keys(
     expected = depl.evaluate(model, depl.read(corpus_folder).dev).scores
     assert {name: scores[name] for name in METRICS} == pytest.approx(expected, abs=1e-4)
     assert report.exists()
+
+
+def test_evaluate_takes_other_cut_offs(corpus_folder: Path, fitted_run: Path, tmp_path: Path):
+    page = tmp_path / "page.html"
+    command = ("evaluate", fitted_run, corpus_folder, "--report", page)
+    [scores] = records(depl_(*command, "--k", "7, 1,2,7", "--json"))
+    cuts = {k: [name for name in scores if name.endswith(f"@{k}")] for k in (1, 2, 3, 5, 7)}
+    assert cuts[3] == cuts[5] == []
+    assert len(cuts[1]) == len(cuts[2]) == 6
+    assert cuts[7] == [*(f"{m}@7" for m in ("P", "PSP", "nDCG", "R", "RP", "macroF1")), "ECE@7"]
+    model, dev = depl.Classifier.load(fitted_run), depl.read(corpus_folder).dev
+    carried = [set(dev.Y[[i]].indices.tolist()) for i in range(len(dev))]
+    suggested = model.predict(dev.texts, k=7).indices.tolist()  # both have the run's label order
+    hits = sum(len(y & set(row)) for y, row in zip(carried, suggested, strict=True))
+    assert scores["P@7"] == pytest.approx(100 * hits / (7 * len(dev)), abs=1e-4)
+    assert "macroF1@7_in_test" in scores["bands"]["1-9"]
+    assert "R@10" in scores["bands"]["1-9"]
+    table = [line.split() for line in depl_(*command, "-k", "1,2,7").stdout.splitlines()]
+    assert [row[0] for row in table if row and row[0].startswith(("P", "nDCG"))] == [
+        *("P@2", "P@7", "PSP@1", "PSP@2", "PSP@7", "nDCG@7")  # P@1 stands behind "all"
+    ]
+    assert sum(row[:1] == ["macro-F1@7"] for row in table) == 7  # all labels, and each band twice
+    assert "Macro-F1@7" in page.read_text(encoding="utf-8")
+    assert "@5" not in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("k", ["0", "", "1,,3", "1,-3", "five", "1.5", "1;3", "²"])
+def test_evaluate_says_what_cut_offs_are(corpus_folder: Path, fitted_run: Path, k: str):
+    message = refused(ConfigError, "evaluate", fitted_run, corpus_folder, f"--k={k}")
+    assert f"such as 1,3,5,19; got {k!r}" in message
+
+
+def test_evaluate_takes_other_propensities(corpus_folder: Path, fitted_run: Path, tmp_path: Path):
+    page = tmp_path / "page.html"
+    command = ("evaluate", fitted_run, corpus_folder, "--report", page)
+    [usual] = records(depl_(*command, "--json"))
+    [scores] = records(depl_(*command, "--json", "--propensity", "0.6,2.6"))
+    assert "A = 0.6, B = 2.6" in page.read_text(encoding="utf-8")
+    changed = {name for name in METRICS if scores[name] != usual[name]}
+    assert changed
+    assert changed <= {"PSP@1", "PSP@3", "PSP@5"}
+    model, dev = depl.Classifier.load(fitted_run), depl.read(corpus_folder).dev
+    expected = evaluation.evaluate(
+        model.predict(dev.texts, k=10),
+        dev,
+        train_counts=model.train_counts,
+        n_train=48,
+        A=0.6,
+        B=2.6,
+    )
+    assert scores["PSP@5"] == pytest.approx(expected.scores["PSP@5"], abs=1e-4)
+    table = depl_(*command, "--propensity", "0.6, 2.6").stdout
+    assert "12 documents; PSP with A = 0.6, B = 2.6" in table
+    assert "PSP with" not in depl_(*command).stdout
+    [parts] = records(depl_(*command, "--parts", "--json", "--propensity", "0.6,2.6"))
+    assert parts["fusion"]["PSP@5"] == scores["PSP@5"]
+
+
+@pytest.mark.parametrize("pair", ["0.6", "0.6,2.6,1", "a,b", "", "0.5,0", "-1,2", "nan,1", "1,inf"])
+def test_evaluate_says_what_propensities_are(corpus_folder: Path, fitted_run: Path, pair: str):
+    command = ("evaluate", fitted_run, corpus_folder, f"--propensity={pair}")
+    assert f"such as 0.6,2.6; got {pair!r}" in refused(ConfigError, *command)
 
 
 def test_evaluate_puts_several_runs_side_by_side(

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depl.config import RECIPES, Config, template
+from depl.config import Config, template
 from depl.errors import ConfigError
+from depl.recipes import RECIPES
 
 SECTIONS = tuple(f.name for f in attrs.fields(Config) if attrs.has(type(getattr(Config(), f.name))))
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -59,6 +60,29 @@ def test_the_papers_settings():
     assert (paper.retrieval.encoder_lr, paper.retrieval.pooler_lr) == (1e-5, 1e-4)
     assert (paper.retrieval.hard_negatives, paper.retrieval.labels_per_batch) == (10, 300)
     assert (paper.descriptions.keywords, paper.descriptions.max_tokens) == (20, 16)
+    assert (paper.features.min_df, paper.features.max_df) == (2, 0.7)
+    assert (paper.linear.loss, paper.encoder.max_tokens) == ("hinge", 512)
+
+
+@pytest.mark.parametrize(
+    ("name", "rates", "labels_per_batch", "labels_per_document"),
+    [
+        ("eurlex-4k", (5e-5, 1e-4, 2e-3), 300, 5.30),
+        ("wiki10-31k", (1e-5, 1e-4, 1e-3), 500, 18.64),
+        ("amazoncat-13k", (5e-5, 1e-4, 2e-3), 300, 5.04),
+    ],
+)
+def test_the_papers_settings_for_its_corpora(name, rates, labels_per_batch, labels_per_document):
+    config = Config.load(name)
+    first, second = config.classifier, config.retrieval
+    assert (first.encoder_lr, first.pooler_lr, first.head_lr) == rates
+    assert (second.encoder_lr, second.pooler_lr, second.head_lr) == (1e-5, 1e-4, 1e-4)
+    assert second.labels_per_batch == labels_per_batch
+    # A batch's positives and hard negatives fit the subset, with room for random ones.
+    assert second.batch_size * (labels_per_document + second.hard_negatives) < labels_per_batch
+    common = ("features", "linear", "descriptions", "encoder", "neighbours", "fusion")
+    paper = Config.load("paper")
+    assert all(config.section(part) == paper.section(part) for part in common)
 
 
 # Defaults and the template

@@ -42,23 +42,44 @@ def fit(
 
 
 def evaluate(
-    model: Classifier, corpus: Corpus, *, ks: Sequence[int] = (1, 3, 5)
+    model: Classifier,
+    corpus: Corpus,
+    *,
+    ks: Sequence[int] = (1, 3, 5),
+    A: float = 0.55,
+    B: float = 1.5,
 ) -> evaluation.Report:
     """Score a model's suggestions on documents whose labels are known.
 
     Labels of the documents that the model does not know count as missed.
+
+    Parameters
+    ----------
+    model : Classifier
+        What is scored.
+    corpus : Corpus
+        The documents, such as ``depl.read("my-corpus").test``.
+    ks : sequence of int
+        The cut-offs; bands and bins are at the largest.
+    A, B : float
+        Of the propensities in PSP@k; see ``depl.metrics.inverse_propensities``.
     """
     ranking = model.predict(corpus.texts, k=max((_DEPTH, *ks)))
     probabilities = model.fusion is not None
-    return _report(model, corpus, ranking, ks, model.name, probabilities=probabilities)
+    return _report(model, corpus, ranking, ks, (A, B), model.name, probabilities=probabilities)
 
 
 def evaluate_parts(
-    model: Classifier, corpus: Corpus, *, ks: Sequence[int] = (1, 3, 5)
+    model: Classifier,
+    corpus: Corpus,
+    *,
+    ks: Sequence[int] = (1, 3, 5),
+    A: float = 0.55,
+    B: float = 1.5,
 ) -> list[evaluation.Report]:
-    """Score every part of a model alone, and all of them together last."""
+    """Score every part of a model alone, and all of them together last; as ``evaluate`` does."""
     return [
-        _report(model, corpus, ranking, ks, name, probabilities=name == FUSION)
+        _report(model, corpus, ranking, ks, (A, B), name, probabilities=name == FUSION)
         for name, ranking in model.all_rankings(corpus.texts, k=max((_DEPTH, *ks))).items()
     ]
 
@@ -68,18 +89,22 @@ def _report(
     corpus: Corpus,
     ranking: Ranking,
     ks: Sequence[int],
+    propensity: tuple[float, float],
     name: str,
     *,
     probabilities: bool,
 ) -> evaluation.Report:
     aligned = corpus.aligned(model.labels)
     unknown = len(aligned.labels) - len(model.labels)
+    A, B = propensity
     return evaluation.evaluate(
         ranking,
         aligned,
         train_counts=np.concatenate([model.train_counts, np.zeros(unknown, np.int64)]),
         n_train=model.n_train,
         ks=ks,
+        A=A,
+        B=B,
         name=name,
         probabilities=probabilities,
     )

@@ -19,6 +19,7 @@ import attrs
 from attrs.validators import and_, deep_iterable, ge, gt, le, lt
 
 from depl.errors import ConfigError
+from depl.recipes import RECIPES
 
 
 def _setting(default: object, help: str, validator: Any = None) -> Any:  # noqa: ANN401
@@ -120,10 +121,10 @@ def _patience() -> Any:  # noqa: ANN401
 class ClassifierConfig:
     """The first neural stage: encoder and classification head. No epochs leave it out."""
 
-    epochs: int = _epochs(4)
-    batch_size: int = _batch_size(128)
+    epochs: int = _epochs(6)
+    batch_size: int = _batch_size(256)  # smaller ones leave a large GPU waiting for its CPU
     accumulate: int = _accumulate()
-    encoder_lr: float = _rate(1e-4, "encoder")
+    encoder_lr: float = _rate(1.5e-4, "encoder")
     pooler_lr: float = _rate(1e-3, "document pooler")
     head_lr: float = _rate(1e-2, "head")
     patience: int = _patience()
@@ -207,7 +208,7 @@ class Config:
         Parameters
         ----------
         source : str, path or None
-            A name in ``RECIPES`` or a TOML file; None means the defaults.
+            A name in ``depl.recipes.RECIPES`` or a TOML file; None means the defaults.
         overrides : sequence of str
             Changes such as "linear.C=0.5".
 
@@ -247,47 +248,6 @@ class Config:
     def section(self, name: str) -> dict[str, Any]:
         """One section as plain values."""
         return attrs.asdict(getattr(self, name))
-
-
-# Complete sets of settings by name; configs/ has each of them as a commented file.
-RECIPES: dict[str, dict[str, Any]] = {
-    # The sparse half alone: no torch, minutes on any machine.
-    "sparse": {},
-    # The encoder as it is; poolers and head are trained on its states. Two cores will do.
-    "cpu-frozen": {
-        "descriptions": {"max_tokens": 32},
-        "encoder": {"training": "frozen", "int8": True},
-        # Starting from a classifier took the document pooler away from the labels' space: PSP@5
-        # 49 instead of 55 on the demo's validation slice (45 for the SVM).
-        "classifier": {"epochs": 0},
-        "retrieval": {"epochs": 20, "pooler_lr": 3e-3, "head_lr": 3e-2, "patience": 6},
-    },
-    # Everything is trained, on one GPU of any size: minutes with a small encoder.
-    "small-gpu": {"descriptions": {"max_tokens": 32}, "encoder": {"training": "full"}},
-    # What the paper says of its own runs (section 4.3): BERT-base, CLS for documents, dot product.
-    "paper": {
-        "linear": {"loss": "hinge", "C": 1.0, "rare_bonus": 0.0},
-        "descriptions": {"max_tokens": 16, "numbers": True},
-        "encoder": {
-            "training": "full",
-            "name": "bert-base-uncased",
-            "max_tokens": 512,
-            "document_pooling": "cls",
-            "label_pooling": "mean",
-            "similarity": "dot",
-        },
-        # Wiki10-31K: encoder 1e-5, head 1e-3, and 500 labels a batch.
-        "classifier": {"encoder_lr": 5e-5, "pooler_lr": 1e-4, "head_lr": 2e-3},
-        "retrieval": {
-            "alive": 0.0,
-            "encoder_lr": 1e-5,
-            "pooler_lr": 1e-4,
-            "head_lr": 1e-4,
-            "hard_negatives": 10,
-            "labels_per_batch": 300,
-        },
-    },
-}
 
 
 def template(config: Config | None = None) -> str:

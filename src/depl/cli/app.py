@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from depl.recipes import RECIPES
+
 app = typer.Typer(
     name="depl",
     help="Tag documents with labels from a very large label set; get the rare ones right.",
@@ -34,7 +36,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 @app.command()
 def init(
     recipe: Annotated[
-        str, typer.Argument(metavar="[RECIPE]", help="sparse, cpu-frozen, small-gpu or paper.")
+        str, typer.Argument(metavar="[RECIPE]", help=f"One of {', '.join(RECIPES)}.")
     ] = "sparse",
 ) -> None:
     """Print a complete, commented settings file to start from."""
@@ -53,9 +55,7 @@ def fit(
     ] = None,
     config: Annotated[
         str | None,
-        typer.Option(
-            "--config", help="sparse (the default), cpu-frozen, small-gpu, paper, or a TOML file."
-        ),
+        typer.Option("--config", help=f"A TOML file, or a recipe: {', '.join(RECIPES)}."),
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="One setting: section.key=value.")
@@ -95,6 +95,20 @@ def evaluate(
     parts: Annotated[
         bool, typer.Option("--parts", help="Score every part of the run on its own, too.")
     ] = False,
+    k: Annotated[
+        str,
+        typer.Option(
+            "-k", "--k", metavar="K,K...", help="Cut-offs of the scores; the bands' is the largest."
+        ),
+    ] = "1,3,5",
+    propensity: Annotated[
+        str,
+        typer.Option(
+            "--propensity",
+            metavar="A,B",
+            help="Of PSP@k: 0.6,2.6 for Amazon-670K and -3M, 0.5,0.4 for Wikipedia-500K.",
+        ),
+    ] = "0.55,1.5",
     report: Annotated[
         Path | None,
         typer.Option(
@@ -112,6 +126,8 @@ def evaluate(
         paths,
         split=split,
         parts=parts,
+        k=k,
+        propensity=propensity,
         report=report,
         format=format_,
         on_error=on_error,

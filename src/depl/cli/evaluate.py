@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, nan
 from pathlib import Path
 from typing import Literal
 
@@ -15,12 +16,7 @@ from depl.errors import ConfigError
 from depl.evaluation import Report, comparison
 from depl.report import write_report
 
-_HEADLINES = {f"{m}@{k}" for m in ("P", "PSP") for k in (1, 3, 5)} | {
-    "nDCG@5",
-    "R@5",
-    "R@10",
-    "macro-F1@5",
-}
+_USUAL = (0.55, 1.5)  # A and B for all data sets but Amazon's and Wikipedia's large ones
 
 
 def evaluate(
@@ -28,6 +24,8 @@ def evaluate(
     *,
     split: str,
     parts: bool,
+    k: str,
+    propensity: str,
     report: Path | None,
     format: str | None,
     on_error: Literal["stop", "skip"],
@@ -40,15 +38,17 @@ def evaluate(
             f"{', '.join(map(str, paths))}. For example: depl evaluate runs/a data/my-corpus"
         )
     *runs, folder = paths
+    ks = cut_offs(k)
+    A, B = propensities(propensity)
     with progress():
         data = readers.read(folder, format=format, on_error=on_error, splits=[split])
         [corpus] = data.splits.values()  # whatever the split was called
         if parts and len(runs) > 1:
             raise ConfigError(f"--parts looks into one run; got {len(runs)}. Give one.")
         if parts:
-            reports = api.evaluate_parts(Classifier.load(runs[0]), corpus)
+            reports = api.evaluate_parts(Classifier.load(runs[0]), corpus, ks=ks, A=A, B=B)
         else:
-            reports = [api.evaluate(Classifier.load(run), corpus) for run in runs]
+            reports = [api.evaluate(Classifier.load(run), corpus, ks=ks, A=A, B=B) for run in runs]
     path = report or runs[0] / "report" / f"{split}.html"
     details = {"corpus": folder.resolve().name, "split": split, "documents": f"{len(corpus):,}"}
     write_report(path, reports, title=f"{details['corpus']}, {split}", details=details)
@@ -59,8 +59,55 @@ def evaluate(
             names = [str(run) for run in runs]
         print_json(objects[0] if len(objects) == 1 else dict(zip(names, objects, strict=True)))
     else:
-        print_table(reports, title=f"{details['corpus']}, {split}: {len(corpus):,} documents")
+        title = f"{details['corpus']}, {split}: {len(corpus):,} documents"
+        if (A, B) != _USUAL:
+            title += f"; PSP with A = {A:g}, B = {B:g}"
+        print_table(reports, title=title)
     err.print(f"[dim]Report with figures: {path}[/]")
+
+
+def cut_offs(text: str) -> tuple[int, ...]:
+    """The numbers in what was given as --k, ascending.
+
+    Examples
+    --------
+    >>> cut_offs("5, 1,19")
+    (1, 5, 19)
+    """
+    items = [item.strip() for item in text.split(",")]
+    if not all(item.isascii() and item.isdigit() and int(item) > 0 for item in items):
+        raise ConfigError(
+            f"--k takes whole numbers from 1 on with commas between them, such as 1,3,5,19; got "
+            f"{text!r}."
+        )
+    return tuple(sorted({int(item) for item in items}))
+
+
+def propensities(text: str) -> tuple[float, float]:
+    """A and B of PSP@k, from what was given as --propensity.
+
+    Examples
+    --------
+    >>> propensities("0.6,2.6")
+    (0.6, 2.6)
+    """
+    try:
+        A, B = map(float, text.split(","))
+    except ValueError:
+        A = B = nan
+    if not (0 < A < inf and 0 < B < inf):
+        raise ConfigError(
+            f"--propensity takes A and B, two numbers above 0 with a comma between them, such as "
+            f"0.6,2.6; got {text!r}."
+        )
+    return A, B
+
+
+def _headlines(ks: Sequence[int]) -> set[str]:
+    """What papers compare: P and PSP at all cut-offs, the other metrics at the largest."""
+    last = ks[-1]
+    rest = (f"nDCG@{last}", f"R@{last}", "R@10", f"macro-F1@{last}")
+    return {f"{metric}@{k}" for metric in ("P", "PSP") for k in ks} | {*rest}
 
 
 def print_table(reports: Sequence[Report], *, title: str) -> None:
@@ -69,7 +116,8 @@ def print_table(reports: Sequence[Report], *, title: str) -> None:
     The terminal gets the figures that papers compare; JSON and the HTML report have all of them.
     """
     header, rows = comparison(reports)
-    rows = [row for row in rows if row.group != "all" or row.metric in _HEADLINES]
+    headlines = _headlines(reports[0].ks)
+    rows = [row for row in rows if row.group != "all" or row.metric in headlines]
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for i, name in enumerate(header):
         table.add_column(name, justify="left" if i < 2 else "right")
