@@ -118,7 +118,7 @@ def run_peer(
     peer = PEERS[name]
     python = environment(peer.environment)
     folder = Path(work_folder).resolve()
-    out = folder / "peers" / name
+    out = _prefix(name, folder)
     out.parent.mkdir(exist_ok=True)
     report, predictions = out.with_suffix(".json"), out.with_suffix(".npz")
     report.unlink(missing_ok=True)  # what an earlier run left must not pass for this one's
@@ -146,6 +146,15 @@ def run_peer(
             f"{name} left with code {done.returncode} and its messages are above. To see it alone, "
             f"run: {' '.join(command)}"
         )
+    return kept_result(name, folder)
+
+
+def kept_result(name: str, work_folder: str | Path) -> PeerResult:
+    """What an earlier run of a peer left in the folder; ``PeerError`` where that is nothing."""
+    out = _prefix(name, Path(work_folder).resolve())
+    report, predictions = out.with_suffix(".json"), out.with_suffix(".npz")
+    if not report.exists():
+        raise PeerError(f"There is no {report}: {name} was not run there, or failed. Run it.")
     found = json.loads(report.read_text(encoding="utf-8"))
     reported = [x.name for x in fields(PeerResult) if x.name not in ("predictions", "more")]
     return PeerResult(
@@ -153,6 +162,11 @@ def run_peer(
         predictions=predictions if predictions.exists() else None,
         more=found,
     )
+
+
+def _prefix(name: str, folder: Path) -> Path:
+    """What the names of a peer's two files begin with."""
+    return folder / "peers" / name
 
 
 def _child_environment(threads: int) -> dict[str, str]:

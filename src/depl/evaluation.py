@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,14 +93,32 @@ class Report:
         """The cut-off of the bins, and of the band table: the largest."""
         return self.ks[-1]
 
-    def to_json(self) -> dict[str, object]:
-        """The object that ``depl evaluate --json`` prints, to four decimals."""
-        return {
+    def to_json(self, *, bins: bool = False) -> dict[str, object]:
+        """The object that ``depl evaluate --json`` prints, to four decimals; bins on demand."""
+        found: dict[str, object] = {
             "documents": self.documents,
             "labels": self.labels,
             **_rounded(self.scores),
             "bands": {name: _rounded(band) for name, band in self.bands.items()},
         }
+        if bins:
+            found["bins"] = [[round(x, 2) for x in each] for each in self.bins]
+        return found
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any], name: str = "") -> Report:
+        """A report from what ``to_json`` gave; reliability and propensities are not in it."""
+        scores = {key: value for key, value in found.items() if "@" in key}
+        return cls(
+            name=name,
+            documents=found["documents"],
+            labels=found["labels"],
+            ks=tuple(int(key[2:]) for key in scores if key.startswith("P@")),
+            scores=scores,
+            bands=found["bands"],
+            bins=tuple(Bin(*each) for each in found.get("bins", ())),
+            propensity=(0.55, 1.5),
+        )
 
 
 def evaluate(

@@ -22,6 +22,7 @@ INK, LINE, GROUND = "#5b6470", "#d3d9e0", "#eceff3"
 COLOURS = ("#1d6fb8", "#d1495b", "#24936a", "#8457c9", "#b9770e", "#0d8a9e", "#a84a8f", "#66707c")
 # Curves differ in their dashes too: colour alone is not enough for every eye and every printer.
 DASHES = ((), (5, 1.5), (1.5, 1.2), (6, 1.5, 1.5, 1.5))
+_SHORT_NAME = 30  # characters: two such names have room beside each other in a legend
 
 
 def svg(draw: Draw, reports: Sequence[Report], size: str, *, legend: bool) -> str:
@@ -190,10 +191,16 @@ def _percent_axis(axes: Axes, head: str, pad: float) -> None:
 def _add_legend(figure: Figure, names: Sequence[str]) -> None:
     from matplotlib.lines import Line2D
 
-    figure.set_figheight(figure.get_figheight() + 0.22 * len(names))
-    lines = [Line2D([], [], color=colour(i), linewidth=2.5) for i in range(len(names))]
+    columns = 2 if max(map(len, names)) <= _SHORT_NAME else 1
+    figure.set_figheight(figure.get_figheight() + 0.22 * -(-len(names) // columns))
+    lines = [Line2D([], [], color=colour(i), linewidth=2) for i in range(len(names))]
+    for i, line in enumerate(lines):
+        if DASHES[_dash(i)]:
+            line.set_dashes(DASHES[_dash(i)])
     # matplotlib leaves out names that begin with an underscore, so they are set afterwards.
-    legend = figure.legend(lines, [""] * len(names), loc="outside upper left", frameon=False)
+    legend = figure.legend(
+        lines, [""] * len(names), loc="outside upper left", frameon=False, ncols=columns
+    )
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_text("".join(c if c.isprintable() else " " for c in name))
 

@@ -149,6 +149,7 @@ def train(
         fused=encoder.device.type == "cuda",
     )
     rates = [group["lr"] for group in optimizer.param_groups]
+    parameters = list(encoder.parameters())  # walking the modules takes a millisecond
     n, size = len(documents), schedule.batch_size
     per_epoch = -(-n // size)
     epochs = schedule.epochs if stop_after is None else min(stop_after, schedule.epochs)
@@ -166,7 +167,7 @@ def train(
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * slope
             loss = _gradients(encoder, loss_of, rows, [seed, step], schedule.accumulate, team)
-            nn.utils.clip_grad_norm_(encoder.parameters(), schedule.max_grad_norm)
+            nn.utils.clip_grad_norm_(parameters, schedule.max_grad_norm)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             meter.add(loss, len(rows))

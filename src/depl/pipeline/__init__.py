@@ -182,6 +182,10 @@ def fit(
             )
         write_corpus(work.folder, corpus)
 
+    if config.neural and "tokens" not in run.manifest()["stages"]:
+        from depl.pretrained import find_encoder
+
+        find_encoder(config.encoder.name)  # an encoder that is not there is told before the work
     with run.locked():
         _refuse_other_corpus(run, contents, overwrite)
         run.write_manifest(run.manifest())

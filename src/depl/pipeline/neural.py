@@ -70,7 +70,7 @@ def make_tokens(work: Work) -> None:
 
 def make_states(work: Work) -> None:
     """What a frozen encoder makes of the documents, computed once."""
-    encoder = _new_encoder(work.config, 0).to(_team(work).device)
+    encoder = new_encoder(work.config, 0).to(_team(work).device)
     states = pooled_states(encoder, work.run.tokens("documents"), "document")
     halves = states.cpu().numpy().astype(np.float16)
     _io.write_tensors(work.folder / "states.safetensors", {"documents": halves})
@@ -80,7 +80,7 @@ def make_classifier(work: Work) -> None:
     """Encoder and head: the first neural stage, in rehearsal and for good."""
     config, n_labels = work.config, len(work.run.labels)
     _rehearse_and_train(
-        work, "classifier", lambda fold: _new_encoder(config, n_labels), config.classifier
+        work, "classifier", lambda fold: new_encoder(config, n_labels), config.classifier
     )
 
 
@@ -149,7 +149,7 @@ def _train(
             _documents(run, config, rows),
             Y,
             objective=objective,
-            schedule=_schedule(section),
+            schedule=schedule_of(section),
             labels=labels,
             sampler=sampler,
             seed=config.seed,
@@ -192,7 +192,8 @@ def _team(work: Work) -> Processes:
     return work.processes or Processes.launched(work.config.device)
 
 
-def _new_encoder(config: Config, n_labels: int) -> DualEncoder:
+def new_encoder(config: Config, n_labels: int) -> DualEncoder:
+    """The pretrained encoder that training starts from."""
     section = config.encoder
     return pretrained.load_encoder(
         pretrained.find_encoder(section.name),
@@ -224,7 +225,8 @@ def _label_texts(run: Run, config: Config, fold: Fold, encoder: DualEncoder) -> 
     return tokens
 
 
-def _schedule(section: ClassifierConfig | RetrievalConfig) -> Schedule:
+def schedule_of(section: ClassifierConfig | RetrievalConfig) -> Schedule:
+    """How long and how fast a stage trains, by its settings."""
     names = ("epochs", "batch_size", "accumulate", "encoder_lr", "pooler_lr", "head_lr", "patience")
     settings = {name: getattr(section, name) for name in names}
     if isinstance(section, RetrievalConfig):
@@ -266,6 +268,7 @@ class _Curves:
 
     def __init__(self, folder: Path, title: str, tensorboard: bool) -> None:
         self._path = folder / f"{title.replace(' ', '-').replace('(', '').replace(')', '')}.jsonl"
+        self._open = False  # whether what is in the file is ours
         self._writer: Any = None
         if tensorboard:
             from torch.utils.tensorboard import SummaryWriter
@@ -279,12 +282,16 @@ class _Curves:
     def add(self, progress: Progress) -> None:
         """Write one reading, and drop what a killed training wrote behind its last checkpoint."""
         line = {k: v for k, v in asdict(progress).items() if v is not None}
-        kept = []
-        if self._path.exists():
-            kept = [x for x in self._path.read_text().splitlines() if x.endswith("}")]
-            while kept and json.loads(kept[-1])["step"] >= progress.step:
-                kept.pop()
-        _io.write_text(self._path, "\n".join([*kept, json.dumps(line)]) + "\n")
+        if not self._open:
+            kept = []
+            if self._path.exists():
+                kept = [x for x in self._path.read_text().splitlines() if x.endswith("}")]
+                while kept and json.loads(kept[-1])["step"] >= progress.step:
+                    kept.pop()
+            _io.write_text(self._path, "".join(f"{x}\n" for x in kept))
+            self._open = True
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
         if self._writer is not None:
             self._writer.add_scalar("loss", progress.loss, progress.step)
             for branch, scores in (line.get("validation") or {}).get("branches", {}).items():

@@ -55,7 +55,7 @@ def make_descriptions(work: Work) -> None:
     """Keywords, pseudo descriptions, and the vectors of label names."""
     run = work.run
     features = run.features()
-    keywords, texts = _describe(run, work.config, features, run.linear().weights_)
+    keywords, texts = describe_labels(run, work.config, features, run.linear().weights_)
     write_descriptions(work.folder, run.labels, keywords, texts)
     names, owner = names_and_owners(run.labels.names, [x.alt_names for x in run.labels])
     write_names(work.folder, NameMatch(features.transform(names), owner))
@@ -73,7 +73,7 @@ def make_rehearsal(work: Work) -> None:
     rankings = {"svm": svm.rank(X[held_out], depth), "names": run.names().rank(X[held_out], depth)}
     write_rehearsal(work.folder, Rehearsal(held_out, rest, rankings))
     if config.neural:
-        keywords, texts = _describe(run, config, run.features(), svm.weights_)
+        keywords, texts = describe_labels(run, config, run.features(), svm.weights_)
         write_descriptions(work.folder, run.labels, keywords, texts)
         _io.write_ranking(work.folder / "hard.safetensors", svm.rank(X[rest], HARD_DEPTH))
 
@@ -104,9 +104,10 @@ def _svm_settings(config: Config) -> dict[str, Any]:
     return section | {"seed": config.seed, "n_threads": config.threads or None}
 
 
-def _describe(
+def describe_labels(
     run: Run, config: Config, features: TfidfFeatures, weights: csr_array
 ) -> tuple[Keywords, list[str]]:
+    """Keywords and pseudo descriptions of a run's labels by an SVM's weights."""
     section = config.descriptions
     keywords = top_keywords(weights, features.terms_, section.keywords)
     # A number such as 1408 tells the SVM much and a reader, or an encoder, nothing.

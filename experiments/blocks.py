@@ -1,0 +1,196 @@
+"""The paper's tables as markdown, from what was measured. What is missing is named, not guessed."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from measured import TAIL, UNSEEN, Measured, Score, value
+from paper import (
+    ABLATION_METRICS,
+    ABLATIONS,
+    COUNTERPART,
+    LINEAR_PEERS,
+    SYSTEMS,
+    TABLE_4,
+    WORSE_WITHOUT_NUMBERS,
+)
+
+PSP, P = ("PSP@1", "PSP@3", "PSP@5"), ("P@1", "P@3", "P@5")
+PER_SEED = ("P@1", "PSP@1", TAIL)
+
+
+def table_1(measured: Measured) -> str:
+    """PSP@k and macro-F1 of the rare labels, with the spread between seeds."""
+    return _systems(measured, (*PSP, TAIL), spread=True)
+
+
+def table_2(measured: Measured) -> str:
+    """P@k, with the spread between seeds."""
+    return _systems(measured, P, spread=True)
+
+
+def summary(measured: Measured) -> str:
+    """Tables 1 and 2 in one, means alone; and labels that no training document carries."""
+    reports = [r for s in SYSTEMS for r in measured.reports.get(s, {}).values()]
+    unseen = [r.bands["0"] for r in reports]
+    asked = all(band["labels_in_test"] and "R@10" in band for band in unseen)
+    return _systems(measured, (*P, *PSP, TAIL, *([UNSEEN] * asked)), spread=False)
+
+
+def _systems(measured: Measured, metrics: Sequence[str], *, spread: bool) -> str:
+    rows = {s: [measured.score(s, m) for m in metrics] for s in SYSTEMS if s in measured.reports}
+    if not rows:
+        return missing(SYSTEMS)
+    best = [_best(column) for column in zip(*rows.values(), strict=True)]
+    lines = _head(["", *metrics])
+    for system, scores in rows.items():
+        cells = [
+            _bold(_cell(s, spread=spread), round(s.mean, 2) == top)
+            for s, top in zip(scores, best, strict=True)
+        ]
+        lines.append(_row([SYSTEMS[system], *cells]))
+    notes = [_about_seeds(measured, rows, spread=spread)]
+    if not spread and any(s.spread is not None for scores in rows.values() for s in scores):
+        notes.append(_widest(rows, metrics))
+    notes.append(missing(s for s in SYSTEMS if s not in rows))
+    return "\n".join(lines) + "\n\n" + paragraph(*notes)
+
+
+def table_4(measured: Measured) -> str:
+    """Differences to DEPL, with the paper's beneath and whether the signs agree."""
+    corpus = COUNTERPART.get(measured.corpus)
+    lines = _head(["minus DEPL", *ABLATION_METRICS, TAIL, "same sign as in the paper"])
+    there = [s for s in ABLATIONS if measured.difference(s, "depl", "P@1") is not None]
+    if not there:
+        return missing(["depl", *ABLATIONS])
+    for system in there:
+        metrics = (*ABLATION_METRICS, TAIL)
+        found = [measured.difference(system, "depl", metric) for metric in metrics]
+        scores = [score for score in found if score is not None]
+        printed = TABLE_4[corpus].get(system) if corpus else None
+        if system in WORSE_WITHOUT_NUMBERS:
+            printed = (-1.0,) * len(ABLATION_METRICS)
+        agreement = _agreement(scores, printed) if printed else ""
+        cells = [_signed(score.mean) for score in scores]
+        lines.append(_row([f"**{ABLATIONS[system]}**", *cells, agreement]))
+        if printed and system in WORSE_WITHOUT_NUMBERS:
+            lines.append(_row(["the paper, without numbers", *["worse"] * len(printed), "", ""]))
+        elif printed:
+            lines.append(_row([f"the paper, {corpus}", *map(_signed, printed), "", ""]))
+    spreads = [measured.score("depl", m).spread for m in (*ABLATION_METRICS, TAIL)]
+    if None not in spreads:
+        cells = [f"± {spread:.2f}" for spread in spreads]
+        lines.append(_row(["DEPL itself, between seeds", *cells, ""]))
+    notes = [f"Each difference is to DEPL with the same seed. {_seeds_used(measured, there)}"]
+    notes.append(missing(s for s in ABLATIONS if s not in there))
+    return "\n".join(lines) + "\n\n" + paragraph(*notes)
+
+
+def _seeds_used(measured: Measured, systems: Iterable[str]) -> str:
+    """Which systems of Table 4 were measured with how many seeds."""
+    by_seeds: dict[str, list[str]] = {}
+    for system in systems:
+        both = [seed for seed in measured.seeds if seed in measured.reports[system]]
+        both = [seed for seed in both if seed in measured.reports["depl"]]
+        by_seeds.setdefault(", ".join(map(str, both)), []).append(ABLATIONS[system])
+    parts = [f"{', '.join(names)}: {seeds}" for seeds, names in by_seeds.items()]
+    return f"Seeds: {'; '.join(parts)}."
+
+
+def per_seed(measured: Measured) -> str:
+    """The scores of every seed alone."""
+    seeds = measured.seeds
+    rows = [s for s in SYSTEMS if s in measured.reports and s not in LINEAR_PEERS]
+    if not rows:
+        return missing(s for s in SYSTEMS if s not in LINEAR_PEERS)
+    lines = _head([f"seeds {', '.join(map(str, seeds))}", *PER_SEED])
+    for system in rows:
+        reports = measured.reports[system]
+        cells = [
+            " / ".join(f"{value(reports[s], m):.2f}" if s in reports else "–" for s in seeds)
+            for m in PER_SEED
+        ]
+        lines.append(_row([SYSTEMS[system], *cells]))
+    return "\n".join(lines)
+
+
+# ---- what stands beneath a table
+
+
+def missing(systems: Iterable[str]) -> str:
+    """Say what was not measured; nothing if all was."""
+    listed = [SYSTEMS.get(s) or ABLATIONS.get(s) or s for s in systems]
+    return f"Not measured yet: {', '.join(listed)}." if listed else ""
+
+
+def paragraph(*sentences: str, width: int = 100) -> str:
+    """Sentences in lines of limited length; a number keeps its unit."""
+    text = " ".join(s for s in sentences if s).replace(" %", "\N{NO-BREAK SPACE}%")
+    filled = textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False)
+    return filled.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _about_seeds(measured: Measured, rows: Iterable[str], *, spread: bool) -> str:
+    seeds = measured.seeds
+    if not seeds:
+        return "Each of them once."
+    several = len(seeds) > 1
+    how = "mean ± sample standard deviation" if spread else "the mean"
+    text = f"Seeds {', '.join(map(str, seeds))}: {how}" if several else f"One seed, {seeds[0]}"
+    once = [s for s in rows if list(measured.reports[s]) == [None]]
+    text += "; linear peers once." if once else "."
+    for system in rows:
+        found = sorted(s for s in measured.reports[system] if s is not None)
+        if found and found != seeds:
+            plural = "s" * (len(found) > 1)
+            text += f" {SYSTEMS[system]}: seed{plural} {', '.join(map(str, found))} only."
+    return text
+
+
+def _widest(rows: dict[str, list[Score]], metrics: Sequence[str]) -> str:
+    spread, system, metric = max(
+        (score.spread or 0.0, system, metric)
+        for system, scores in rows.items()
+        for metric, score in zip(metrics, scores, strict=True)
+    )
+    return f"The largest standard deviation is {spread:.2f} ({SYSTEMS[system]}, {metric})."
+
+
+def _agreement(scores: Sequence[Score], printed: Sequence[float]) -> str:
+    pairs = zip(ABLATION_METRICS, scores, printed, strict=False)
+    differ = [m for m, score, theirs in pairs if round(score.mean, 2) * theirs <= 0]
+    n = len(ABLATION_METRICS)
+    if len(differ) == n:
+        return f"none of {n}"
+    return f"{n - len(differ)} of {n}" + (f", not {', '.join(differ)}" if differ else "")
+
+
+# ---- cells and rows
+
+
+def _best(column: Sequence[Score]) -> float | None:
+    """The highest mean as far as two decimals show; None where all are equal."""
+    shown = {round(score.mean, 2) for score in column}
+    return max(shown) if len(shown) > 1 else None
+
+
+def _cell(score: Score, *, spread: bool) -> str:
+    text = f"{score.mean:.2f}"
+    return f"{text} ± {score.spread:.2f}" if spread and score.spread is not None else text
+
+
+def _signed(number: float) -> str:
+    return f"{number:+.2f}".replace("-", "−")
+
+
+def _bold(text: str, wanted: bool) -> str:
+    return f"**{text}**" if wanted else text
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _head(names: Sequence[str]) -> list[str]:
+    return [_row(names), "|" + " --- |" * len(names)]

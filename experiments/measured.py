@@ -1,0 +1,140 @@
+"""What was measured: the files of experiments/results, read, averaged over seeds, and written."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paper import CORPORA
+
+from depl._io import write_text
+from depl.errors import DeplError
+from depl.evaluation import Report
+
+RESULTS = Path(__file__).parent / "results"
+TAIL, TAIL_ALL, UNSEEN = "tail", "tail, all labels", "unseen, R@10"
+Seed = int | None  # None: a system without one
+
+
+class Score(NamedTuple):
+    """A mean over seeds and the sample standard deviation; no spread for a single seed."""
+
+    mean: float
+    spread: float | None
+
+    @classmethod
+    def of(cls, values: list[float]) -> Score:
+        """Average the values of several seeds.
+
+        Examples
+        --------
+        >>> Score.of([1.0, 2.0, 3.0])
+        Score(mean=2.0, spread=1.0)
+        >>> Score.of([4.0])
+        Score(mean=4.0, spread=None)
+        """
+        spread = statistics.stdev(values) if len(values) > 1 else None
+        return cls(statistics.fmean(values), spread)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All that was measured on one corpus.
+
+    Parameters
+    ----------
+    corpus : str
+        The name of its folder.
+    reports : mapping of str to mapping
+        By system and seed.
+    keywords : mapping or None
+        What ``keyword_table.py`` wrote, if it did.
+    """
+
+    corpus: str
+    reports: dict[str, dict[Seed, Report]] = field(default_factory=dict)
+    keywords: Mapping[str, Any] | None = None
+
+    @property
+    def title(self) -> str:
+        """What readers know the corpus by."""
+        return CORPORA.get(self.corpus, self.corpus)
+
+    @property
+    def seeds(self) -> list[int]:
+        """All seeds that any system was measured with."""
+        return sorted({s for found in self.reports.values() for s in found if s is not None})
+
+    @property
+    def k(self) -> int:
+        """The cut-off of macro-F1: the largest of the reports."""
+        return max(report.k for found in self.reports.values() for report in found.values())
+
+    def score(self, system: str, metric: str) -> Score:
+        """The mean of a system's seeds; the metric is one of a report's, or of this module's."""
+        return Score.of([value(report, metric) for report in self.reports[system].values()])
+
+    def difference(self, system: str, other: str, metric: str) -> Score | None:
+        """System minus other, seed by seed; None where they have no seed in common."""
+        ours, theirs = self.reports.get(system, {}), self.reports.get(other, {})
+        both = [seed for seed in ours if seed in theirs]
+        pairs = [(value(ours[s], metric), value(theirs[s], metric)) for s in both]
+        return Score.of([a - b for a, b in pairs]) if pairs else None
+
+
+def value(report: Report, metric: str) -> float:
+    """One number of a report; "tail" is macro-F1 of the labels with 1 to 9 training documents."""
+    if metric == TAIL:  # those that occur in the split
+        return report.bands["1-9"][f"macroF1@{report.k}_in_test"]
+    if metric == TAIL_ALL:
+        return report.bands["1-9"][f"macroF1@{report.k}"]
+    return report.bands["0"]["R@10"] if metric == UNSEEN else report.scores[metric]
+
+
+def read_results(folder: Path = RESULTS) -> dict[str, Measured]:
+    """Every corpus that has a file in the folder, by name."""
+    corpora: dict[str, Measured] = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            corpus = found["corpus"]
+            known = corpora.get(corpus, Measured(corpus))
+            if "keywords" in found:
+                known = Measured(corpus, known.reports, found["keywords"])
+            for system, entry in found.get("systems", {}).items():
+                report = Report.from_json(entry["report"], system)
+                known.reports.setdefault(system, {})[found["seed"]] = report
+        except (ValueError, KeyError, TypeError) as error:
+            raise DeplError(
+                f"{path} is no file of results ({type(error).__name__}: {error}). Measure again "
+                f"with the command that makes it, or delete it."
+            ) from error
+        corpora[corpus] = known
+    return dict(sorted(corpora.items()))
+
+
+def write_result(path: Path, result: Mapping[str, Any]) -> None:
+    """Write a file of results: readable JSON, each system on a line of its own."""
+    head = json.dumps({k: v for k, v in result.items() if k != "systems"}, indent=1)
+    lines = [f"  {json.dumps(name)}: {json.dumps(x)}" for name, x in result["systems"].items()]
+    systems = ",\n".join(lines)
+    write_text(path, f'{head[:-2]},\n "systems": {{\n{systems}\n }}\n}}\n')
+
+
+def origin(script: str, corpus: str) -> dict[str, Any]:
+    """What every file of results begins with: corpus, split, machine, command and version."""
+    return {
+        "corpus": corpus,
+        "split": "dev",
+        "seed": None,
+        "hardware": f"{platform.machine()}, {os.cpu_count()} cores",
+        "command": f"python experiments/{script} data/{corpus}",
+        "versions": {"depl": version("depl")},
+    }

@@ -1,0 +1,58 @@
+"""What the paper prints, where our numbers are set beside it, and what it calls things."""
+
+from __future__ import annotations
+
+CORPORA = {"eurlex57k": "EURLEX57K", "tib-en": "TIB-en"}  # by the names of their folders
+LINEAR_PEERS = ("PECOS one-vs-all", "PECOS XR-Linear", "omikuji Parabel", "omikuji Bonsai")
+# The rows of Tables 1 and 2, and what readers know them by.
+SYSTEMS = {
+    **{peer: peer for peer in LINEAR_PEERS},
+    "svm": "SVM",
+    "classifier": "BERT classifier",
+    "de-ret": "DE-ret",
+    "depl": "DEPL",
+    "depl+c": "DEPL+c",
+    "fusion": "all parts together",
+}
+CURVES = ("svm", "classifier", "depl", "fusion")  # of Figure 1
+# Figure 4: the length of a label's text, from none at all.
+LENGTHS = {
+    "classifier": "none:\nclassifier",
+    "de-ret": "the name:\nDE-ret",
+    "depl, 8 tokens": "8 tokens",
+    "depl, 16 tokens": "16 tokens",
+    "depl": "32 tokens:\nDEPL",
+}
+
+# Table 4: each system minus DEPL. Ours stand beside the paper's corpus that is more like them: laws
+# with good label names, or a long tail of noisy ones.
+ABLATION_METRICS = ("P@1", "P@5", "PSP@1", "PSP@5")
+COUNTERPART = {
+    "eurlex57k": "EUR-Lex",
+    "eurlex-4k": "EUR-Lex",
+    "tib-en": "Wiki10-31K",
+    "wiki10-31k": "Wiki10-31K",
+}
+ABLATIONS = {
+    "de-ret": "names alone (DE-ret)",
+    "depl, no classifier first": "no classifier first",
+    "depl, no hard negatives": "no hard negatives",
+    "depl, 5 hard negatives": "5 hard negatives",
+    "depl, CLS labels": "labels by CLS",
+}
+TABLE_4: dict[str, dict[str, tuple[float, ...]]] = {
+    "EUR-Lex": {
+        "de-ret": (-1.34, -1.16, -3.2, 0.18),
+        "depl, no classifier first": (-6.81, -6.16, -6.87, -5.87),
+        "depl, no hard negatives": (-2.52, -2.2, -3.59, -1.9),
+        "depl, 5 hard negatives": (-1.55, -1.12, -3.57, -1.32),
+    },
+    "Wiki10-31K": {
+        "de-ret": (-3.31, -10.74, -5.43, -4.55),
+        "depl, no classifier first": (-4.72, -10.9, -1.56, -1.27),
+        "depl, no hard negatives": (-1.91, -3.73, -0.25, -0.72),
+        "depl, 5 hard negatives": (-0.71, -2.96, -0.32, -0.27),
+    },
+}
+# Section 3.3 says that the mean of a label's tokens does better than CLS, and prints no numbers.
+WORSE_WITHOUT_NUMBERS = ("depl, CLS labels",)

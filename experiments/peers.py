@@ -1,0 +1,88 @@
+"""The linear peers beside the paper's systems: their rows of Tables 1 and 2.
+
+    python experiments/peers.py CORPUS [--only pecos_ova,omikuji_parabel] [--keep]
+
+Each is trained on the tf-idf features that depl's SVM gets, in an environment of its own (see
+benchmarks/README.md), and scored on the dev split like every other system. With --keep, a peer that
+was run before on this corpus, here or by benchmarks/linear.py, is only scored again. The results go
+into experiments/results/<corpus>-peers.json; peers that are not asked for stay there as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from measured import RESULTS, origin, write_result
+
+import depl
+
+# Before this folder, whose peers.py would stand for the package of that name.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from linear import HERE as BENCHMARKS
+from linear import prepare, score
+from peers import PeerError, PeerResult, kept_result, run_peer
+
+NAMES = {
+    "pecos_ova": "PECOS one-vs-all",
+    "pecos_xrlinear": "PECOS XR-Linear",
+    "omikuji_parabel": "omikuji Parabel",
+    "omikuji_bonsai": "omikuji Bonsai",
+}
+
+
+def main() -> None:
+    """Run what was asked for, and write each result as soon as it is there."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus", type=Path, help="a folder with a train and a dev split")
+    parser.add_argument("--only", default=",".join(NAMES), help="peers, separated by commas")
+    parser.add_argument("--keep", action="store_true", help="do not train again what was trained")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    args = parser.parse_args()
+    wanted = args.only.split(",")
+    unknown = [name for name in wanted if name not in NAMES]
+    if unknown:
+        parser.error(f"there is no peer {unknown[0]!r}; use some of {', '.join(NAMES)}")
+    corpus = args.corpus.resolve().name
+    work = BENCHMARKS / ".work" / corpus
+    kept = {name: _kept(name, work) for name in wanted} if args.keep else {}
+    if any(kept.get(name) is None for name in wanted):
+        train, dev = prepare(args.corpus, work)
+    else:
+        data = depl.read(args.corpus, splits=["train", "dev"])
+        train, dev = data.train, data.dev
+
+    path = args.results / f"{corpus}-peers.json"
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    systems = before.get("systems", {})
+    facts = origin("peers.py", corpus)
+    facts["versions"] |= {k: v for k, v in before.get("versions", {}).items() if k != "depl"}
+    for name in wanted:
+        result = kept.get(name) or run_peer(name, work, threads=args.threads)
+        report = score(result, train, dev)
+        systems[NAMES[name]] = {
+            "seconds": round(result.train_seconds, 1),
+            "cpu_seconds": round(result.more["train_cpu_seconds"], 1),
+            "settings": result.settings,
+            "report": report.to_json(bins=True),
+        }
+        facts["versions"][name.split("_")[0]] = result.version
+        in_order = {title: systems[title] for title in NAMES.values() if title in systems}
+        write_result(path, {**facts, "systems": in_order})
+        scores = "  ".join(f"{m} {report.scores[m]:.2f}" for m in ("P@1", "P@5", "PSP@1", "PSP@5"))
+        tail = report.bands["1-9"]["macroF1@5_in_test"]
+        print(f"{corpus}  {NAMES[name]}: {scores}  tail {tail:.2f}", flush=True)
+
+
+def _kept(name: str, work: Path) -> PeerResult | None:
+    try:
+        return kept_result(name, work)
+    except PeerError:
+        return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The paper's experiments, each one command; what is measured goes into experiments/results.
+
+    python experiments/run.py systems   data/eurlex57k --seed 0    Tables 1 and 2, Figures 1 and 3
+    python experiments/run.py ablations data/eurlex57k --seed 0    Table 4
+    python experiments/run.py lengths   data/eurlex57k --seed 0    Figure 4
+    python experiments/run.py           --list                     what there is
+
+experiments.toml says what each of them fits and what is expected of it. A run is made (or found, or
+finished) in --out; systems that are in the result file already are not made again unless --redo
+says so. The command fails if a score is further from what is expected than the tolerance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measured import RESULTS, write_result
+
+import depl
+from depl import pipeline
+from depl.corpus import Corpus
+from depl.evaluation import Report, evaluate
+from depl.ranking import Ranking
+from depl.run import Run
+
+HERE = Path(__file__).parent
+K, DEPTH = 10, 50  # recall is given at 10; labels are left out of rankings of 50
+# What the parts of a run are called in the paper's tables.
+PARTS = {"svm": "svm", "retrieval": "depl+c retrieval", "depl+c": "depl+c", "fusion": "fusion"}
+SEEN_ONLY = "fusion, seen labels only"
+
+
+def main() -> None:
+    """Run one experiment on one corpus with one seed."""
+    experiments = tomllib.loads((HERE / "experiments.toml").read_text(encoding="utf-8"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_AsWritten)
+    parser.add_argument("experiment", nargs="?", choices=list(experiments))
+    parser.add_argument("corpus", nargs="?", type=Path, help="a corpus folder with train and dev")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("runs"), help="where the runs are")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE")
+    parser.add_argument("--only", action="append", metavar="SYSTEM", help="not all its systems")
+    parser.add_argument("--redo", action="store_true", help="measure again what is there")
+    parser.add_argument("--list", action="store_true", help="say what there is, and do nothing")
+    args = parser.parse_args()
+    if args.list or args.experiment is None or args.corpus is None:
+        for name, experiment in experiments.items():
+            print(f"{name}: {experiment['shows']}\n    {', '.join(experiment['systems'])}")
+        sys.exit(0 if args.list else 2)
+    experiment = experiments[args.experiment]
+    found = measure(experiment, args)
+    sys.exit(compare(experiment.get("expected", {}).get(args.corpus.name, {}), found))
+
+
+def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
+    """Fit what is to be fitted, score what is to be scored; the result file's systems."""
+    name = args.corpus.resolve().name
+    path = args.results / f"{name}-seed{args.seed}.json"
+    result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"systems": {}}
+    wanted = args.only or experiment["systems"]
+    if not args.redo:
+        wanted = [s for s in wanted if s not in result["systems"]]
+    if not wanted:
+        print(f"{path} has all of it.")
+        return dict(result["systems"])
+    overrides = [*experiment.get("set", {}).get(name, []), f"seed={args.seed}", *args.set]
+    config = depl.Config.load(experiment["config"], overrides)
+    data = depl.read(args.corpus, splits=["train", "dev"])
+    until = experiment.get("until")
+    run = pipeline.fit(
+        data.train, args.out / f"{name}-seed{args.seed}", config, until=until, observe=_tell
+    )
+    result |= {
+        "corpus": name,
+        "split": "dev",
+        "seed": args.seed,
+        "hardware": _hardware(),
+        "command": f"python experiments/run.py NAME data/{name} --seed {args.seed}",
+        "versions": _versions(),
+        "stages": {s: e["seconds"] for s, e in run.manifest()["stages"].items()},
+    }
+
+    def keep(system: str, ranking: Ranking, seconds: float | None) -> None:
+        report = _report(ranking, data.dev, run, system)
+        record = {"seconds": seconds, "report": report.to_json(bins=True)}
+        result["systems"][system] = record
+        write_result(path, result)  # at once: the next system may take minutes
+        tail = report.bands["1-9"]["macroF1@5_in_test"]
+        scores = "  ".join(f"{m} {report.scores[m]:.2f}" for m in ("P@1", "P@5", "PSP@1", "PSP@5"))
+        print(f"{name} seed {args.seed}  {system}: {scores}  tail {tail:.2f}", flush=True)
+
+    parts = {system: part for part, system in PARTS.items() if system in wanted}
+    if parts or SEEN_ONLY in wanted:
+        rankings = depl.Classifier.load(run.path).all_rankings(data.dev.texts, DEPTH)
+        for system, part in parts.items():
+            keep(system, rankings[part].top(K), None)
+        if SEEN_ONLY in wanted:
+            seen = run.train_counts()[0] > 0
+            keep(SEEN_ONLY, _only(rankings["fusion"], seen).top(K), None)
+    trained = [s for s in wanted if s not in parts and s != SEEN_ONLY]
+    if trained:
+        import variants
+
+        start = time.perf_counter()
+        for system, ranking in variants.rankings(run, data.dev, trained, K):
+            keep(system, ranking, round(time.perf_counter() - start, 1))
+            start = time.perf_counter()
+    return dict(result["systems"])
+
+
+def compare(expected: dict[str, dict[str, float]], found: dict[str, Any]) -> int:
+    """Say which scores are not what was expected; 1 if any is too far off."""
+    off = 0
+    for system, scores in expected.items():
+        tolerance = scores["tolerance"]
+        for metric, value in scores.items():
+            if metric == "tolerance" or system not in found:
+                continue
+            report = found[system]["report"]
+            tail = report["bands"]["1-9"]["macroF1@5_in_test"]
+            got = tail if metric == "tail" else report[metric]
+            if abs(got - value) > tolerance:
+                off += 1
+                print(f"{system}: {metric} is {got:.2f}, expected {value} +- {tolerance}")
+    print("All scores are as expected." if not off else f"{off} scores are not as expected.")
+    return int(off > 0)
+
+
+def _report(ranking: Ranking, dev: Corpus, run: Run, name: str) -> Report:
+    corpus = dev.aligned(run.labels)
+    counts, n_train = run.train_counts()
+    unknown = len(corpus.labels) - len(counts)
+    counts = np.concatenate([counts, np.zeros(unknown, np.int64)])
+    return evaluate(ranking, corpus, train_counts=counts, n_train=n_train, name=name)
+
+
+def _only(ranking: Ranking, labels: np.ndarray) -> Ranking:
+    """The ranking without other labels."""
+    kept = (ranking.indices >= 0) & labels[ranking.indices]
+    order = np.argsort(~kept, axis=1, kind="stable")
+    indices = np.where(kept, ranking.indices, -1)
+    scores = np.where(kept, ranking.scores, -np.inf)
+    return Ranking(
+        np.take_along_axis(indices, order, axis=1), np.take_along_axis(scores, order, axis=1)
+    )
+
+
+def _tell(event: pipeline.Event) -> None:
+    if event.kind == "done":
+        print(f"  {event.stage} {event.seconds:.1f} s", flush=True)
+
+
+def _hardware() -> str:
+    import torch
+
+    where = torch.cuda.get_device_name(0) if torch.cuda.is_available() else platform.processor()
+    return f"{where or platform.machine()}, {os.cpu_count()} cores"
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in ("depl", "torch", "transformers", "scikit-learn"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # run from a checkout that is not installed
+            found[name] = "checkout"
+    return found
+
+
+class _AsWritten(argparse.RawDescriptionHelpFormatter):
+    pass
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The paper's systems and ablations, each trained from the same run: what differs is one thing.
+
+A run of ``depl fit`` has tokens, the SVM's hard negatives and the classifier of the first neural
+stage. From there every variant is the second stage once more, on all training documents, with the
+run's settings but for what its line below says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from depl import pretrained
+from depl.corpus import Corpus
+from depl.encoder import DualEncoder, Pooling
+from depl.encoding import encode
+from depl.pipeline.neural import new_encoder, schedule_of
+from depl.pipeline.sparse import describe_labels
+from depl.processes import Processes
+from depl.ranking import Ranking
+from depl.retriever import classifier_ranking, retrieval_ranking
+from depl.run import Run
+from depl.sampling import LabelSampler
+from depl.tokens import Tokens, tokenize
+from depl.training import train
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A retrieval model; None is the run's own setting."""
+
+    description: int | None = None  # tokens of a label's description; 0: its name alone
+    hard_negatives: int | None = None
+    classifier_first: bool = True
+    label_pooling: Pooling | None = None
+
+
+CLASSIFIER = "classifier"  # the first neural stage alone: the paper's BERT
+VARIANTS = {
+    "de-ret": Variant(description=0),
+    "depl": Variant(),
+    "depl, no classifier first": Variant(classifier_first=False),
+    "depl, no hard negatives": Variant(hard_negatives=0),
+    "depl, 5 hard negatives": Variant(hard_negatives=5),
+    "depl, CLS labels": Variant(label_pooling="cls"),
+    "depl, 8 tokens": Variant(description=8),
+    "depl, 16 tokens": Variant(description=16),
+}
+
+
+def rankings(
+    run: Run, documents: Corpus, names: list[str], k: int
+) -> Iterator[tuple[str, Ranking]]:
+    """Train the named variants one after the other; what each says of the documents."""
+    config = run.config()
+    device = Processes.launched(config.device).device
+    folder = pretrained.find_encoder(config.encoder.name)
+    tokens = tokenize(documents.texts, folder, config.encoder.max_tokens)
+    for name in names:
+        if name == CLASSIFIER:
+            encoder = pretrained.load(run.encoder_folder(CLASSIFIER)).to(device)
+            yield name, classifier_ranking(encoder, encode(encoder, tokens, "document"), k)
+            continue
+        labels = _label_tokens(run, VARIANTS[name])
+        encoder = _trained(run, VARIANTS[name], labels, name)
+        vectors = encode(encoder, tokens, "document")
+        yield name, retrieval_ranking(encoder, vectors, encode(encoder, labels, "label"), k)
+
+
+def _trained(run: Run, variant: Variant, labels: Tokens, title: str) -> DualEncoder:
+    config = run.config()
+    section = config.retrieval
+    if variant.classifier_first:
+        encoder = pretrained.load(run.encoder_folder(CLASSIFIER))
+    else:
+        encoder = new_encoder(config, 0)
+    encoder.head = None
+    encoder.label_pooling = variant.label_pooling or encoder.label_pooling
+    encoder.to(Processes.launched(config.device).device)
+    n_hard = section.hard_negatives if variant.hard_negatives is None else variant.hard_negatives
+    train(
+        encoder,
+        run.tokens("documents"),
+        run.Y,
+        objective="dual",
+        schedule=schedule_of(section),
+        labels=labels,
+        sampler=LabelSampler(
+            run.Y, run.hard_negatives("final"), n_hard=n_hard, size=section.labels_per_batch
+        ),
+        seed=config.seed,
+        title=title,
+    )
+    return encoder
+
+
+def _label_tokens(run: Run, variant: Variant) -> Tokens:
+    if variant.description is None:
+        return run.tokens("descriptions")
+    if variant.description == 0:
+        return run.tokens("names")
+    config = run.config().changed([f"descriptions.max_tokens={variant.description}"])
+    _, texts = describe_labels(run, config, run.features(), run.linear().weights_)
+    folder = pretrained.find_encoder(config.encoder.name)
+    return tokenize(texts, folder, variant.description + 2)  # with the two special ones
