@@ -4,13 +4,14 @@ CORPUS ?= data/eurlex57k
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 export PIP_NO_INPUT := 1
 
-.PHONY: demo test check fix bench clean help
+.PHONY: demo test check fix bench docs clean help
 
 help:
 	@echo "make demo    train, evaluate and explain on the embedded corpus (offline)"
 	@echo "make test    run the tests"
 	@echo "make check   ruff, mypy, import-linter"
 	@echo "make fix     format, and mend what ruff can mend"
+	@echo "make docs    build the documentation site, docs/_build/html"
 	@echo "make bench   compare with the peers: make bench CORPUS=path/to/corpus"
 
 .venv/base: pyproject.toml constraints.txt
@@ -27,6 +28,11 @@ help:
 .venv/dev: .venv/base
 	@echo "Installing the tools for tests and checks into .venv ..."
 	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@
+
+.venv/docs: .venv/base
+	@echo "Installing the tools for the documentation into .venv ..."
+	@$(PIP) install -c constraints.txt -e '.[docs]'
 	@touch $@
 
 demo: .venv/neural
@@ -49,5 +55,10 @@ bench: .venv/dev
 	.venv/bin/python benchmarks/features.py $(CORPUS)
 	.venv/bin/python benchmarks/linear.py $(CORPUS)
 
+# From scratch, because a page that is not built again does not repeat its warnings.
+docs: .venv/docs
+	.venv/bin/sphinx-build -E -q -W --keep-going docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 clean:
-	rm -rf .venv runs dist build benchmarks/.venvs benchmarks/.work
+	rm -rf .venv runs dist build docs/_build benchmarks/.venvs benchmarks/.work

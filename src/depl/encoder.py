@@ -320,11 +320,41 @@ class _Layer(NamedTuple):
     norm_2_bias: Tensor
 
 
-def _layers(bert: Any, dtype: torch.dtype) -> list[_Layer]:  # noqa: ANN401
-    """All layers' weights as they are computed with.
+class _CastTogether(torch.autograd.Function):
+    """Tensors as another type, groups of them joined, in three steps for all of them.
 
-    They are cast together: a GPU spends longer on starting a hundred small casts than on a layer.
+    A GPU spends longer on being told of a hundred small casts, and of their gradients, than on
+    computing a layer.
     """
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ANN401
+        dtype: torch.dtype,
+        counts: list[int],
+        *tensors: Tensor,
+    ) -> tuple[Tensor, ...]:
+        ctx.shapes = [t.shape for t in tensors]
+        groups, rest = [], list(tensors)
+        for count in counts:
+            groups.append(rest[:count])
+            rest = rest[count:]
+        flat = torch.cat([t.reshape(-1) for t in tensors]).to(dtype)
+        pieces = torch.split(flat, [sum(t.numel() for t in group) for group in groups])
+        return tuple(
+            piece.view(-1, *group[0].shape[1:]) for piece, group in zip(pieces, groups, strict=True)
+        )
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+        flat = torch.cat([g.reshape(-1) for g in gradients]).float()
+        pieces = torch.split(flat, [shape.numel() for shape in ctx.shapes])
+        views = [p.view(shape) for p, shape in zip(pieces, ctx.shapes, strict=True)]
+        return (None, None, *views)
+
+
+def _layers(bert: Any, dtype: torch.dtype) -> list[_Layer]:  # noqa: ANN401
+    """All layers' weights as they are computed with."""
     fields: list[list[Tensor]] = []
     for layer in bert.encoder.layer:
         a = layer.attention
@@ -336,10 +366,8 @@ def _layers(bert: Any, dtype: torch.dtype) -> list[_Layer]:  # noqa: ANN401
     if dtype == fields[0][0].dtype:
         whole = [torch.cat(field) if len(field) > 1 else field[0] for field in fields]
     else:
-        flat = torch.cat([t.reshape(-1) for field in fields for t in field]).to(dtype)
-        sizes = [sum(t.numel() for t in field) for field in fields]
-        pieces = torch.split(flat, sizes)
-        whole = [p.view(-1, *f[0].shape[1:]) for p, f in zip(pieces, fields, strict=True)]
+        tensors = [t for field in fields for t in field]
+        whole = _CastTogether.apply(dtype, [len(field) for field in fields], *tensors)
     width = len(_Layer._fields)
     return [_Layer(*whole[i : i + width]) for i in range(0, len(whole), width)]
 

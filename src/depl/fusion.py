@@ -54,8 +54,12 @@ class Fusion:
     ----------
     candidates : int
         The best so many labels of every part are considered for a document.
-    iterations, leaves, learning_rate : int, int, float
-        How many trees are boosted, how many leaves each has, how much each adds.
+    iterations : int
+        How many trees are boosted.
+    leaves : int
+        How many leaves each has.
+    learning_rate : float
+        How much each adds.
     seed : int
         For the folds, and for the bins of the features.
     n_threads : int or None

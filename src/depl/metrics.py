@@ -38,7 +38,7 @@ class Hits:
     documents, labels : arrays of shape (n_pairs,)
         The true (document, label) pairs, each once, by document and then by label.
     sizes : array of shape (n,)
-        How many labels each document carries, |y_i|.
+        How many labels each document carries, ``|y_i|``.
     support : array of shape (L,)
         How many documents carry each label.
 

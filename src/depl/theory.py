@@ -60,8 +60,8 @@ def bound(gap: ArrayLike, d: ArrayLike, m: ArrayLike = 1, *, constant: float = P
 def misordering(cosine: ArrayLike, d: ArrayLike) -> Floats:
     """The probability itself that one pair is mis-ordered, of which the others are bounds.
 
-    For unit vectors a and b with <a, b> = c, 4 <Ea, Eb> = |E(a + b)|^2 - |E(a - b)|^2. The two are
-    independent, (2 + 2c) and (2 - 2c) times chi-square variables with d degrees of freedom, so
+    For unit vectors a and b with <a, b> = c, ``4 <Ea, Eb> = |E(a + b)|^2 - |E(a - b)|^2``. The two
+    are independent, (2 + 2c) and (2 - 2c) times chi-square variables with d degrees of freedom, so
     <Ea, Eb> <= 0 has the probability that a Beta(d/2, d/2) variable is at most (1 - c) / 2.
 
     Examples
@@ -197,10 +197,10 @@ def projected_scores(
 ) -> Iterator[Floats]:
     """<Ex, Ev_l> for n random Gaussian E and all labels, up to a positive factor for each E.
 
-    No d x terms matrix is drawn, only what matters of it. With |x| = 1 split v into <v, x> x and
-    the rest r. Er is independent of Ex, and given Ex, <Ex, Er> is |Ex| / sqrt(d) times <g, r> with
-    one standard normal g for all labels; d |Ex|^2 is a chi-square variable. Divided by |Ex| the
-    score is <v, x> |Ex| + <g, r> / sqrt(d).
+    No d x terms matrix is drawn, only what matters of it. With ``|x| = 1`` split v into <v, x> x
+    and the rest r. Er is independent of Ex, and given Ex, <Ex, Er> is ``|Ex| / sqrt(d)`` times
+    <g, r> with one standard normal g for all labels; ``d |Ex|^2`` is a chi-square variable. Divided
+    by ``|Ex|`` the score is ``<v, x> |Ex| + <g, r> / sqrt(d)``.
 
     Yields
     ------

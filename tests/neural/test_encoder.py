@@ -16,7 +16,7 @@ from transformers import (
     MPNetModel,
 )
 
-from depl.encoder import DualEncoder, TokenBank, pooled_batches, token_states
+from depl.encoder import DualEncoder, TokenBank, _layers, pooled_batches, token_states
 from depl.encoding import encode
 from depl.pretrained import load_encoder
 from depl.tokens import Tokens, batches, tokenize
@@ -284,3 +284,25 @@ def test_int8_follows_weights_that_change(tiny_folder, toy):
             layer.output.dense.weight.mul_(-1.0)
     after = encode(encoder, tokens, "document")
     assert (before - after).abs().max() > 1e-2
+
+
+def test_weights_cast_together_are_the_weights_and_hand_their_gradients_on(encoder):
+    layers = _layers(encoder.bert, torch.float64)
+    first = encoder.bert.encoder.layer[0]
+    attention = first.attention.self
+    joined = torch.cat([attention.query.weight, attention.key.weight, attention.value.weight])
+    assert layers[0].qkv.dtype == torch.float64
+    assert torch.equal(layers[0].qkv, joined.double())
+    assert torch.equal(
+        layers[1].norm_2_bias.float(), encoder.bert.encoder.layer[1].output.LayerNorm.bias
+    )
+    weights = [i + 1.0 for i in range(len(layers) * len(layers[0]))]
+    fields = [field for layer in layers for field in layer]
+    sum(w * field.sum() for w, field in zip(weights, fields, strict=True)).backward()
+    # Query, key and value are the first field; the bias of the last norm is the twelfth.
+    for part in (attention.query, attention.key, attention.value):
+        assert (part.weight.grad == 1).all()
+        assert (part.bias.grad == 2).all()
+    assert (first.intermediate.dense.weight.grad == 7).all()
+    assert first.intermediate.dense.weight.grad.dtype == torch.float32
+    assert (first.output.LayerNorm.bias.grad == 12).all()
