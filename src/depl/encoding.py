@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from depl._progress import bar
-from depl.encoder import DualEncoder, TokenBank, pooled_batches
+from depl.encoder import DualEncoder, pooled_batches
+from depl.packing import TokenBank
 from depl.ranking import Ranking
 from depl.tokens import Tokens, batches
 

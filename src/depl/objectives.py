@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from depl.encoder import DualEncoder, TokenBank, on_device
+from depl.encoder import DualEncoder
 from depl.encoding import Side, Texts
 from depl.errors import ConfigError
 from depl.losses import binary_cross_entropy, joint_cross_entropy
+from depl.packing import TokenBank, on_device
 from depl.sampling import LabelSampler
 from depl.tokens import Tokens
 

@@ -16,8 +16,10 @@ from transformers import (
     MPNetModel,
 )
 
-from depl.encoder import DualEncoder, TokenBank, _layers, pooled_batches, token_states
+from depl.bert import layers_of, token_states
+from depl.encoder import DualEncoder, pooled_batches
 from depl.encoding import encode
+from depl.packing import TokenBank
 from depl.pretrained import load_encoder
 from depl.tokens import Tokens, batches, tokenize
 
@@ -245,7 +247,7 @@ def test_without_onednn_the_states_are_the_same(encoder, monkeypatch):
     batch = pack_all(random_tokens(LENGTHS["mixed"]))
     with torch.no_grad():
         expected = token_states(encoder.bert, batch, training=False)
-        monkeypatch.setattr("depl.encoder._ONEDNN", False)
+        monkeypatch.setattr("depl.bert._ONEDNN", False)
         found = token_states(encoder.bert, batch, training=False)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
@@ -287,7 +289,7 @@ def test_int8_follows_weights_that_change(tiny_folder, toy):
 
 
 def test_weights_cast_together_are_the_weights_and_hand_their_gradients_on(encoder):
-    layers = _layers(encoder.bert, torch.float64)
+    layers = layers_of(encoder.bert, torch.float64)
     first = encoder.bert.encoder.layer[0]
     attention = first.attention.self
     joined = torch.cat([attention.query.weight, attention.key.weight, attention.value.weight])

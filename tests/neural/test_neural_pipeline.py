@@ -11,7 +11,7 @@ from depl import api, pipeline
 from depl.classifier import Classifier
 from depl.config import Config
 from depl.corpus import Corpus, Label, LabelSet
-from depl.errors import RunError
+from depl.errors import ConfigError, RunError
 from depl.run import FORMAT_VERSION, Run
 
 N_LABELS = 12
@@ -153,3 +153,12 @@ def test_a_run_without_documents_cannot_be_continued(tmp_path):
     Run(tmp_path).write_manifest({"format_version": FORMAT_VERSION, "stages": {}})
     with pytest.raises(RunError, match="cannot be continued without its corpus"):
         pipeline.fit(None, tmp_path, Config())
+
+
+def test_an_encoder_that_is_not_there_is_told_before_any_work(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    told = []
+    with pytest.raises(ConfigError, match="neither a folder here"):
+        pipeline.fit(corpus, tmp_path / "run", settings("no-such-encoder"), observe=told.append)
+    assert told == []
+    assert not (tmp_path / "run").exists()
