@@ -7,7 +7,7 @@ import os
 import platform
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from depl.errors import DeplError
 from depl.evaluation import Report
 
 RESULTS = Path(__file__).parent / "results"
+_THEORY = "-theory"  # what the name of a file of that kind ends in
 TAIL, TAIL_ALL, UNSEEN = "tail", "tail, all labels", "unseen, R@10"
 Seed = int | None  # None: a system without one
 
@@ -56,11 +57,14 @@ class Measured:
         By system and seed.
     keywords : mapping or None
         What ``keyword_table.py`` wrote, if it did.
+    theory : mapping or None
+        What ``depl theory --json`` printed, if it was kept.
     """
 
     corpus: str
     reports: dict[str, dict[Seed, Report]] = field(default_factory=dict)
     keywords: Mapping[str, Any] | None = None
+    theory: Mapping[str, Any] | None = None
 
     @property
     def title(self) -> str:
@@ -104,10 +108,13 @@ def read_results(folder: Path = RESULTS) -> dict[str, Measured]:
     for path in sorted(folder.glob("*.json")):
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
+            if path.stem.endswith(_THEORY):  # as depl theory prints it, which names no corpus
+                found = {"corpus": path.stem.removesuffix(_THEORY), "theory": found}
             corpus = found["corpus"]
             known = corpora.get(corpus, Measured(corpus))
-            if "keywords" in found:
-                known = Measured(corpus, known.reports, found["keywords"])
+            for part in ("keywords", "theory"):
+                if part in found:
+                    known = replace(known, **{part: found[part]})
             for system, entry in found.get("systems", {}).items():
                 report = Report.from_json(entry["report"], system)
                 known.reports.setdefault(system, {})[found["seed"]] = report

@@ -4,8 +4,8 @@
     python experiments/tables.py --check    say which is not up to date, and fail if one is not
 
 What stands between ``<!-- results: NAME -->`` and ``<!-- end -->`` is replaced. NAME is figure3,
-figure4, or one of summary, table1, table2, table4, seeds, figure1, table3 and keywords with a
-corpus behind it: table1-eurlex57k. Figures go to docs/images.
+figure4, or one of summary, table1, table2, table4, seeds, figure1, table3, keywords and theory with
+a corpus behind it: table1-eurlex57k. Figures go to docs/images.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import drawings
 import keyword_blocks
 from measured import RESULTS, Measured, read_results
 from paper import CURVES, LENGTHS, SYSTEMS
+from theory_blocks import theory_tables
 
 from depl._io import write_text
 from depl.errors import DeplError
@@ -39,6 +40,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "seeds": blocks.per_seed,
 }
 KEYWORDS = {"table3": keyword_blocks.example_table, "keywords": keyword_blocks.measure_table}
+THEORY = "theory"
 
 
 def main() -> None:
@@ -99,6 +101,9 @@ def block(name: str, corpora: Mapping[str, Measured], images: str) -> tuple[str,
     if kind in KEYWORDS and corpus:
         found = measured.keywords
         return (KEYWORDS[kind](found) if found else f"Not measured yet: {corpus}.") + "\n", {}
+    if kind == THEORY and corpus:
+        found = measured.theory
+        return (theory_tables(found) if found else f"Not measured yet: {corpus}.") + "\n", {}
     if kind == "figure1" and corpus:
         drawn, about = drawings.figure_1(measured), _figure_1(measured)
     elif name == "figure3":
@@ -106,7 +111,7 @@ def block(name: str, corpora: Mapping[str, Measured], images: str) -> tuple[str,
     elif name == "figure4":
         drawn, about = drawings.figure_4(corpora), _figure_4(corpora)
     else:
-        known = ", ".join([*TABLES, *KEYWORDS, "figure1"])
+        known = ", ".join([*TABLES, *KEYWORDS, THEORY, "figure1"])
         raise DeplError(
             f"There is no block {name!r}. Name figure3 or figure4, or one of {known} with a "
             f"corpus behind it, as in table1-eurlex57k."

@@ -145,14 +145,25 @@ class Classifier:
             return self.parts(texts, k)["svm"]
         return self.fusion.rank(self.parts(texts), self.train_counts, k)
 
-    def parts(self, texts: Sequence[str], k: int = _DEPTH) -> dict[str, Ranking]:
-        """What each part alone ranks best: svm, names, and where there are, the neural ones."""
-        return self._parts(texts, k, self._encode(texts))
+    def parts(
+        self, texts: Sequence[str], k: int = _DEPTH, *, vectors: Tensor | None = None
+    ) -> dict[str, Ranking]:
+        """What each part alone ranks best: svm, names, and where there are, the neural ones.
+
+        Vectors that ``encode`` has already made of the texts can be given; they are the dear part.
+        """
+        if vectors is None:
+            vectors = self.encode(texts)
+        X = self.features.transform(texts)
+        rankings = {"svm": self.svm.rank(X, k), "names": self.names.rank(X, k)}
+        if self.retriever is not None and vectors is not None:
+            rankings |= rank_neural(self.retriever.retriever, vectors, self.removed, k)
+        return rankings
 
     def all_rankings(self, texts: Sequence[str], k: int) -> dict[str, Ranking]:
         """The k best labels by each part, by DEPL+c where there is one, and by all together."""
-        vectors = self._encode(texts)
-        parts = self._parts(texts, max(k, _DEPTH), vectors)
+        vectors = self.encode(texts)
+        parts = self.parts(texts, max(k, _DEPTH), vectors=vectors)
         found = {name: ranking.top(k) for name, ranking in parts.items()}
         if self.retriever is not None and vectors is not None and "classifier" in parts:
             inner = self.retriever.retriever
@@ -161,18 +172,11 @@ class Classifier:
             found["fusion"] = self.fusion.rank(parts, self.train_counts, k)
         return found
 
-    def _encode(self, texts: Sequence[str]) -> Tensor | None:
-        """The texts' vectors, where the run has an encoder: by far the dearest step."""
+    def encode(self, texts: Sequence[str]) -> Tensor | None:
+        """The texts' vectors, (n, size); None where the run has no encoder."""
         if isinstance(texts, str):
             raise CorpusError("predict takes a list of texts; got a single text. Put it in [ ].")
         return None if self.retriever is None else self.retriever.encode(texts)
-
-    def _parts(self, texts: Sequence[str], k: int, vectors: Tensor | None) -> dict[str, Ranking]:
-        X = self.features.transform(texts)
-        rankings = {"svm": self.svm.rank(X, k), "names": self.names.rank(X, k)}
-        if self.retriever is not None and vectors is not None:
-            rankings |= rank_neural(self.retriever.retriever, vectors, self.removed, k)
-        return rankings
 
     def find(self, query: str) -> int:
         """Position of the label with this id or, failing that, this name (case ignored)."""
@@ -214,8 +218,7 @@ class Classifier:
 
     def explain_best(self, text: str, k: int = 3, *, neighbours: int = 5) -> list[Explanation]:
         """The k best labels of a text, explained."""
-        best = [int(i) for i in self.predict([text], k).indices[0] if i >= 0]
-        return explain(self, text, best, neighbours=neighbours)
+        return explain(self, text, k, neighbours=neighbours)
 
     def nearest_labels(self, position: int, k: int) -> list[tuple[int, float]]:
         """Positions and similarities of the k labels most like the one at this position."""

@@ -18,6 +18,8 @@ from depl.ranking import Ranking
 from depl.run import Run
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from depl.classifier import Classifier
 
 _OPENING = 300  # characters of a neighbour's text
@@ -179,19 +181,24 @@ class TrainingDocuments:
 
 
 def explain(
-    model: Classifier, text: str, positions: Sequence[int], *, neighbours: int
+    model: Classifier, text: str, which: Sequence[int] | int, *, neighbours: int
 ) -> list[Explanation]:
-    """Explain labels, given by their positions, for one text."""
+    """Explain labels for one text: those at some positions, or so many of the best."""
     if not isinstance(text, str):
         raise CorpusError(f"explain takes one text; got {type(text).__name__}. Give a string.")
-    rankings = model.parts([text])
+    vectors = model.encode([text])
+    rankings = model.parts([text], vectors=vectors)
     x = model.features.transform([text])
     value = dict(zip(x.indices.tolist(), x.data.tolist(), strict=True))
     ranked = rankings["svm"]
     if model.fusion is not None:
         most = sum(part.k for part in rankings.values())
         ranked = model.fusion.rank(rankings, model.train_counts, most)
-    similar = _Similarities(model, text, x) if neighbours > 0 else None
+    if isinstance(which, int):
+        positions = [int(i) for i in ranked.top(which).indices[0] if i >= 0]
+    else:
+        positions = list(which)
+    similar = _Similarities(model, x, vectors) if neighbours > 0 else None
     found = []
     for position in positions:
         score, rank = _place(ranked, position)
@@ -241,12 +248,12 @@ def nearest_labels(model: Classifier, position: int, k: int) -> list[tuple[int, 
 class _Similarities:
     """How near training documents are to one text: in the encoder's space, else by tf-idf."""
 
-    def __init__(self, model: Classifier, text: str, x: csr_array) -> None:
+    def __init__(self, model: Classifier, x: csr_array, vectors: Tensor | None) -> None:
         self._model = model
-        if model.retriever is None:
+        if vectors is None:
             self._query = x.toarray()[0]
         else:
-            vector = model.retriever.encode([text])[0].cpu().numpy()
+            vector = vectors[0].cpu().numpy()
             self._query = vector / max(float(np.linalg.norm(vector)), 1e-30)
 
     def nearest(self, position: int, k: int) -> list[Neighbour]:
