@@ -86,15 +86,19 @@ def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, A
         "split": "dev",
         "seed": args.seed,
         "hardware": _hardware(),
-        "command": f"python experiments/run.py NAME data/{name} --seed {args.seed}",
         "versions": _versions(),
         "stages": {s: e["seconds"] for s, e in run.manifest()["stages"].items()},
     }
 
+    command = f"python experiments/run.py {args.experiment} data/{name}"
+
     def keep(system: str, ranking: Ranking, seconds: float | None) -> None:
         report = _report(ranking, data.dev, run, system)
-        record = {"seconds": seconds, "report": report.to_json(bins=True)}
-        result["systems"][system] = record
+        result["systems"][system] = {
+            "command": f"{command} --seed {args.seed}",
+            "seconds": seconds,
+            "report": report.to_json(bins=True),
+        }
         write_result(path, result)  # at once: the next system may take minutes
         tail = report.bands["1-9"]["macroF1@5_in_test"]
         scores = "  ".join(f"{m} {report.scores[m]:.2f}" for m in ("P@1", "P@5", "PSP@1", "PSP@5"))

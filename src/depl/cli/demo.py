@@ -48,7 +48,7 @@ def demo(folder: Path) -> None:
         test,
         train_counts=model.train_counts,
         n_train=model.n_train,
-        name="most popular labels",
+        name="popularity",
     )
     out.print()
     print_table([popular, *scored], title=f"{len(test)} pages that were not in training")
