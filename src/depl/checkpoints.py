@@ -71,16 +71,12 @@ class Checkpoint:
         model.load_state_dict(
             {k.removeprefix("model."): t for k, t in tensors.items() if k.startswith("model.")}
         )
-        fused = bool(optimizer.defaults.get("fused"))
         for i, parameter in enumerate(_parameters(optimizer)):
             prefix = f"optimizer.{i}."
             kept = {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
             if kept:
-                # Adam counts steps on the CPU unless it is fused.
-                optimizer.state[parameter] = {
-                    k: t if k == "step" and not fused else t.to(parameter.device)
-                    for k, t in kept.items()
-                }
+                # A fused optimiser counts its steps where the weights are.
+                optimizer.state[parameter] = {k: t.to(parameter.device) for k, t in kept.items()}
         return place
 
     def load_best(self) -> dict[str, Tensor] | None:
