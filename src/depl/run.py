@@ -10,7 +10,7 @@
     descriptions/   descriptions.parquet, names.safetensors, owners.safetensors
     rehearsal/      the sparse half without the validation slice: what it says of the slice
     tokens/         token ids of documents and labels; the SVM's hard negatives
-    states/         the encoder's states of the documents (frozen encoders only)
+    states/         the encoder's states of documents and labels (frozen encoders only)
     classifier/     the encoder after the first neural stage; rehearsal/ in it: without the slice
     encoder/        the encoder after the second, likewise
     index/          labels/, documents/: their vectors
@@ -216,10 +216,10 @@ class Run:
         stage = "tokens" if fold == "final" else "rehearsal"
         return _io.read_ranking(self.require(stage) / "hard.safetensors")
 
-    def states(self) -> NDArray[np.float32]:
-        """The frozen encoder's pooled states of the training documents."""
-        path = self.require("states") / "states.safetensors"
-        return _io.read_tensors(path, "documents")["documents"].astype(np.float32)
+    def states(self, name: str) -> NDArray[np.float32]:
+        """The frozen encoder's pooled states of what ``tokens`` has under this name."""
+        path = self.require("states") / f"{name}.safetensors"
+        return _io.read_tensors(path, "states")["states"].astype(np.float32)
 
     def encoder_folder(self, stage: str, fold: Fold = "final") -> Path:
         """Where the encoder lies after the stage "classifier" or "encoder"."""

@@ -88,7 +88,11 @@ STAGES = (
     ),
     Stage(
         "states",
-        lambda c: {"pooling": c.encoder.document_pooling, "int8": c.encoder.int8},
+        lambda c: {
+            "pooling": (c.encoder.document_pooling, c.encoder.label_pooling),
+            "int8": c.encoder.int8,
+            "label_text": c.retrieval.label_text,
+        },
         _neural("states"),
         needed=_is_frozen,
     ),

@@ -17,7 +17,7 @@ from depl import _io, metrics, pretrained
 from depl.checkpoints import Checkpoint
 from depl.config import ClassifierConfig, Config, RetrievalConfig
 from depl.encoder import DualEncoder
-from depl.encoding import Texts, encode, pooled_states
+from depl.encoding import Side, Texts, encode, pooled_states
 from depl.objectives import Objective
 from depl.pipeline.sparse import HARD_DEPTH
 from depl.pipeline.stage import Work
@@ -69,11 +69,14 @@ def make_tokens(work: Work) -> None:
 
 
 def make_states(work: Work) -> None:
-    """What a frozen encoder makes of the documents, computed once."""
+    """What a frozen encoder makes of documents and labels, computed once."""
     encoder = new_encoder(work.config, 0).to(_team(work).device)
-    states = pooled_states(encoder, work.run.tokens("documents"), "document")
-    halves = states.cpu().numpy().astype(np.float16)
-    _io.write_tensors(work.folder / "states.safetensors", {"documents": halves})
+    sides: dict[str, Side] = {"documents": "document"}
+    sides |= {_label_tokens(work.config, fold): "label" for fold in _FOLDS}
+    for name, side in sides.items():
+        states = pooled_states(encoder, work.run.tokens(name), side)
+        halves = states.cpu().numpy().astype(np.float16)
+        _io.write_tensors(work.folder / f"{name}.safetensors", {"states": halves})
 
 
 def make_classifier(work: Work) -> None:
@@ -132,7 +135,7 @@ def _train(
     Y = run.Y[rows]
     labels, sampler = None, None
     if isinstance(section, RetrievalConfig):
-        labels = _label_texts(run, config, fold, encoder)
+        labels = _label_texts(run, config, fold)
         sampler = LabelSampler(
             Y,
             run.hard_negatives(fold),
@@ -166,7 +169,7 @@ def make_index(work: Work) -> None:
     """Vectors of all labels, and of the training documents."""
     run, config = work.run, work.config
     encoder = pretrained.load(run.encoder_folder("encoder")).to(_team(work).device)
-    labels = _label_texts(run, config, "final", encoder)
+    labels = _label_texts(run, config, "final")
     documents = _documents(run, config, np.arange(run.Y.shape[0]))
     index_labels(encoder, labels).save(work.folder / "labels")
     index_documents(encoder, documents).save(work.folder / "documents")
@@ -178,7 +181,7 @@ def rehearsed_rankings(run: Run, config: Config, rehearsal: Rehearsal) -> dict[s
     encoder.to(Processes.launched(config.device).device)
     retriever = Retriever(
         encoder,
-        index_labels(encoder, _label_texts(run, config, "rehearsal", encoder)),
+        index_labels(encoder, _label_texts(run, config, "rehearsal")),
         index_documents(encoder, _documents(run, config, rehearsal.rest)),
         run.Y[rehearsal.rest],
         neighbours=config.neighbours.k,
@@ -209,20 +212,21 @@ def new_encoder(config: Config, n_labels: int) -> DualEncoder:
 def _documents(run: Run, config: Config, rows: NDArray[np.int64]) -> Texts:
     """Training documents as the trainer takes them: tokens, or a frozen encoder's states."""
     if config.encoder.training == "frozen":
-        return run.states()[rows]
+        return run.states("documents")[rows]
     return run.tokens("documents").take(rows)
 
 
-def _label_texts(run: Run, config: Config, fold: Fold, encoder: DualEncoder) -> Texts:
+def _label_texts(run: Run, config: Config, fold: Fold) -> Texts:
     """Label names or pseudo descriptions, likewise."""
+    name = _label_tokens(config, fold)
+    return run.states(name) if config.encoder.training == "frozen" else run.tokens(name)
+
+
+def _label_tokens(config: Config, fold: Fold) -> str:
+    """What the tokens of the labels' texts are called."""
     if config.retrieval.label_text == "name":
-        tokens = run.tokens("names")
-    else:
-        tokens = run.tokens("descriptions" if fold == "final" else "rehearsal")
-    if config.encoder.training == "frozen":
-        states: NDArray[np.float32] = pooled_states(encoder, tokens, "label").cpu().numpy()
-        return states
-    return tokens
+        return "names"
+    return "descriptions" if fold == "final" else "rehearsal"
 
 
 def schedule_of(section: ClassifierConfig | RetrievalConfig) -> Schedule:
