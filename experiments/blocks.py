@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from measured import TAIL, UNSEEN, Measured, Score, value
 from paper import (
@@ -11,6 +11,7 @@ from paper import (
     ABLATIONS,
     COUNTERPART,
     LINEAR_PEERS,
+    RECIPES,
     SYSTEMS,
     TABLE_4,
     WORSE_WITHOUT_NUMBERS,
@@ -32,16 +33,32 @@ def table_2(measured: Measured) -> str:
 
 def summary(measured: Measured) -> str:
     """Tables 1 and 2 in one, means alone; and labels that no training document carries."""
-    reports = [r for s in SYSTEMS for r in measured.reports.get(s, {}).values()]
+    return _summary(measured, SYSTEMS)
+
+
+def recipes(measured: Measured) -> str:
+    """The same for what needs no GPU, beside what one gives."""
+    return _summary(measured, RECIPES)
+
+
+def _summary(measured: Measured, systems: Mapping[str, str]) -> str:
+    reports = [r for s in systems for r in measured.reports.get(s, {}).values()]
     unseen = [r.bands["0"] for r in reports]
     asked = all(band["labels_in_test"] and "R@10" in band for band in unseen)
-    return _systems(measured, (*P, *PSP, TAIL, *([UNSEEN] * asked)), spread=False)
+    metrics = (*P, *PSP, TAIL, *([UNSEEN] * asked))
+    return _systems(measured, metrics, spread=False, systems=systems)
 
 
-def _systems(measured: Measured, metrics: Sequence[str], *, spread: bool) -> str:
-    rows = {s: [measured.score(s, m) for m in metrics] for s in SYSTEMS if s in measured.reports}
+def _systems(
+    measured: Measured,
+    metrics: Sequence[str],
+    *,
+    spread: bool,
+    systems: Mapping[str, str] = SYSTEMS,
+) -> str:
+    rows = {s: [measured.score(s, m) for m in metrics] for s in systems if s in measured.reports}
     if not rows:
-        return missing(SYSTEMS)
+        return missing(systems)
     best = [_best(column) for column in zip(*rows.values(), strict=True)]
     lines = _head(["", *metrics])
     for system, scores in rows.items():
@@ -49,11 +66,11 @@ def _systems(measured: Measured, metrics: Sequence[str], *, spread: bool) -> str
             _bold(_cell(s, spread=spread), round(s.mean, 2) == top)
             for s, top in zip(scores, best, strict=True)
         ]
-        lines.append(_row([SYSTEMS[system], *cells]))
+        lines.append(_row([systems[system], *cells]))
     notes = [_about_seeds(measured, rows, spread=spread)]
     if not spread and any(s.spread is not None for scores in rows.values() for s in scores):
         notes.append(_widest(rows, metrics))
-    notes.append(missing(s for s in SYSTEMS if s not in rows))
+    notes.append(missing(s for s in systems if s not in rows))
     return "\n".join(lines) + "\n\n" + paragraph(*notes)
 
 
@@ -120,8 +137,13 @@ def per_seed(measured: Measured) -> str:
 
 def missing(systems: Iterable[str]) -> str:
     """Say what was not measured; nothing if all was."""
-    listed = [SYSTEMS.get(s) or ABLATIONS.get(s) or s for s in systems]
+    listed = [_name(s) for s in systems]
     return f"Not measured yet: {', '.join(listed)}." if listed else ""
+
+
+def _name(system: str) -> str:
+    """What readers know a system by, whatever table it stands in."""
+    return SYSTEMS.get(system) or ABLATIONS.get(system) or RECIPES.get(system) or system
 
 
 def paragraph(*sentences: str, width: int = 100) -> str:
@@ -144,7 +166,7 @@ def _about_seeds(measured: Measured, rows: Iterable[str], *, spread: bool) -> st
         found = sorted(s for s in measured.reports[system] if s is not None)
         if found and found != seeds:
             plural = "s" * (len(found) > 1)
-            text += f" {SYSTEMS[system]}: seed{plural} {', '.join(map(str, found))} only."
+            text += f" {_name(system)}: seed{plural} {', '.join(map(str, found))} only."
     return text
 
 
@@ -154,7 +176,7 @@ def _widest(rows: dict[str, list[Score]], metrics: Sequence[str]) -> str:
         for system, scores in rows.items()
         for metric, score in zip(metrics, scores, strict=True)
     )
-    return f"The largest standard deviation is {spread:.2f} ({SYSTEMS[system]}, {metric})."
+    return f"The largest standard deviation is {spread:.2f} ({_name(system)}, {metric})."
 
 
 def _agreement(scores: Sequence[Score], printed: Sequence[float]) -> str:

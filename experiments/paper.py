@@ -14,6 +14,13 @@ SYSTEMS = {
     "depl+c": "DEPL+c",
     "fusion": "all parts together",
 }
+# What each recipe gives, from the least to the most that it needs.
+RECIPES = {
+    "svm": "SVM, two CPU cores",
+    "depl+c, frozen encoder": "DEPL+c with a frozen encoder, two CPU cores",
+    "fusion, frozen encoder": "all parts, with a frozen encoder, two CPU cores",
+    "fusion": "all parts, trained on a GPU",
+}
 CURVES = ("svm", "classifier", "depl", "fusion")  # of Figure 1
 # Figure 4: the length of a label's text, from none at all.
 LENGTHS = {

@@ -3,6 +3,7 @@
     python experiments/run.py systems   data/eurlex57k --seed 0    Tables 1 and 2, Figures 1 and 3
     python experiments/run.py ablations data/eurlex57k --seed 0    Table 4
     python experiments/run.py lengths   data/eurlex57k --seed 0    Figure 4
+    python experiments/run.py laptop    data/tib-en    --seed 0    what there is without a GPU
     python experiments/run.py           --list                     what there is
 
 experiments.toml says what each of them fits and what is expected of it. A run is made (or found, or
@@ -66,7 +67,11 @@ def main() -> None:
 def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
     """Fit what is to be fitted, score what is to be scored; the result file's systems."""
     name = args.corpus.resolve().name
-    path = args.results / f"{name}-seed{args.seed}.json"
+    stem = f"{name}-seed{args.seed}"
+    suffix = ""
+    if "suffix" in experiment:  # another kind of run than that of the paper's systems
+        stem, suffix = f"{stem}-{experiment['config']}", f", {experiment['suffix']}"
+    path = args.results / f"{stem}.json"
     result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"systems": {}}
     wanted = args.only or experiment["systems"]
     if not args.redo:
@@ -78,9 +83,7 @@ def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, A
     config = depl.Config.load(experiment["config"], overrides)
     data = depl.read(args.corpus, splits=["train", "dev"])
     until = experiment.get("until")
-    run = pipeline.fit(
-        data.train, args.out / f"{name}-seed{args.seed}", config, until=until, observe=_tell
-    )
+    run = pipeline.fit(data.train, args.out / stem, config, until=until, observe=_tell)
     result |= {
         "corpus": name,
         "split": "dev",
@@ -104,7 +107,7 @@ def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, A
         scores = "  ".join(f"{m} {report.scores[m]:.2f}" for m in ("P@1", "P@5", "PSP@1", "PSP@5"))
         print(f"{name} seed {args.seed}  {system}: {scores}  tail {tail:.2f}", flush=True)
 
-    parts = {system: part for part, system in PARTS.items() if system in wanted}
+    parts = {s + suffix: part for part, s in PARTS.items() if s + suffix in wanted}
     if parts or SEEN_ONLY in wanted:
         rankings = depl.Classifier.load(run.path).all_rankings(data.dev.texts, DEPTH)
         for system, part in parts.items():

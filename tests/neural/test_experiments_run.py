@@ -71,13 +71,15 @@ def test_every_experiment_measures_what_it_names_and_nothing_twice(
 ):
     places = ["--out", tmp_path / "runs", "--results", tmp_path / "results"]
     quick = [x for s in (*QUICK, f"encoder.name='{tiny_folder}'") for x in ("--set", s)]
-    for experiment in ("systems", "ablations", "lengths"):
+    for experiment in ("systems", "ablations", "lengths", "laptop"):
         assert _run(runner, monkeypatch, experiment, folder, *places, *quick) == 0
     result = json.loads((tmp_path / "results" / "toy-seed0.json").read_text())
     assert (result["corpus"], result["split"], result["seed"]) == ("toy", "dev", 0)
     import tomllib
 
     experiments = tomllib.loads((EXPERIMENTS / "experiments.toml").read_text())
+    frozen = json.loads((tmp_path / "results" / "toy-seed0-cpu-frozen.json").read_text())
+    assert set(frozen["systems"]) == set(experiments.pop("laptop")["systems"])
     wanted = {s for e in experiments.values() for s in e["systems"]}
     assert set(result["systems"]) == wanted
     scores = {name: x["report"] for name, x in result["systems"].items()}
