@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 
 from measured import TAIL, UNSEEN, Measured, Score, value
 from paper import (
@@ -12,6 +13,7 @@ from paper import (
     COUNTERPART,
     LINEAR_PEERS,
     RECIPES,
+    SEEN_ONLY,
     SYSTEMS,
     TABLE_4,
     WORSE_WITHOUT_NUMBERS,
@@ -72,6 +74,25 @@ def _systems(
         notes.append(_widest(rows, metrics))
     notes.append(missing(s for s in systems if s not in rows))
     return "\n".join(lines) + "\n\n" + paragraph(*notes)
+
+
+def unseen(measured: Measured) -> str:
+    """What it costs the other bands that labels without a training document are suggested."""
+    pair = [measured.reports.get(s, {}) for s in ("fusion", SEEN_ONLY)]
+    seeds = [seed for seed in pair[0] if seed in pair[1]]
+    if not seeds:
+        return missing(["fusion", SEEN_ONLY])
+    k = measured.k
+    keys = (f"macroF1@{k}_in_test", "R@10")
+    names = (f"macro-F1@{k}", "R@10")
+    lines = _head(
+        ["training documents", *(f"{m}, {w}" for m in names for w in ("with", "without"))]
+    )
+    for band in next(iter(pair[0].values())).bands:
+        means = [fmean(p[seed].bands[band][key] for seed in seeds) for key in keys for p in pair]
+        lines.append(_row([band, *(f"{mean:.2f}" for mean in means)]))
+    note = f"Mean of seeds {', '.join(map(str, seeds))}; labels that occur in the split."
+    return "\n".join(lines) + "\n\n" + paragraph(note)
 
 
 def table_4(measured: Measured) -> str:

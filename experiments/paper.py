@@ -21,6 +21,7 @@ RECIPES = {
     "fusion, frozen encoder": "all parts, with a frozen encoder, two CPU cores",
     "fusion": "all parts, trained on a GPU",
 }
+SEEN_ONLY = "fusion, seen labels only"  # labels without a training document left out
 CURVES = ("svm", "classifier", "depl", "fusion")  # of Figure 1
 # Figure 4: the length of a label's text, from none at all.
 LENGTHS = {
