@@ -4,8 +4,8 @@
     python experiments/tables.py --check    say which is not up to date, and fail if one is not
 
 What stands between ``<!-- results: NAME -->`` and ``<!-- end -->`` is replaced. NAME is figure3,
-figure4, or one of summary, recipes, unseen, table1, table2, table4, seeds, figure1, table3, keywords
-and theory with a corpus behind it: table1-eurlex57k. Figures go to docs/images.
+figure4, or one of summary, recipes, unseen, table1, table2, table4, seeds, figure1, table3,
+keywords and theory with a corpus behind it: table1-eurlex57k. Figures go to docs/images.
 """
 
 from __future__ import annotations
