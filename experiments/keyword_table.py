@@ -47,7 +47,9 @@ def main() -> None:
     corpus = args.corpus.resolve().name
     dev = depl.read(args.corpus, splits=["dev"]).dev.aligned(model.labels)
     found = {"examples": examples(model, args.labels), "groups": measure(model, dev)}
-    facts = origin("keyword_table.py", corpus)
+    facts = origin(corpus) | {
+        "command": f"python experiments/keyword_table.py runs/{corpus} data/{corpus}"
+    }
     facts["command"] = f"python experiments/keyword_table.py runs/{corpus} data/{corpus}"
     write_json(args.results / f"{corpus}-keywords.json", facts | {"keywords": found})
     # The tables of the documentation are made from the file; these are the same.

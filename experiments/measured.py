@@ -6,9 +6,10 @@ import json
 import os
 import platform
 import statistics
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -135,13 +136,32 @@ def write_result(path: Path, result: Mapping[str, Any]) -> None:
     write_text(path, f'{head[:-2]},\n "systems": {{\n{systems}\n }}\n}}\n')
 
 
-def origin(script: str, corpus: str) -> dict[str, Any]:
-    """What every file of results begins with: corpus, split, machine, command and version."""
+def in_a_line(report: Report) -> str:
+    """The scores that tell most, for the terminal."""
+    metrics = ("P@1", "P@5", "PSP@1", "PSP@5", TAIL)
+    return "  ".join(f"{metric} {value(report, metric):.2f}" for metric in metrics)
+
+
+def origin(corpus: str, *libraries: str, seed: Seed = None) -> dict[str, Any]:
+    """What every file of results begins with: corpus, split, seed, machine and versions."""
     return {
         "corpus": corpus,
         "split": "dev",
-        "seed": None,
-        "hardware": f"{platform.machine()}, {os.cpu_count()} cores",
-        "command": f"python experiments/{script} data/{corpus}",
-        "versions": {"depl": version("depl")},
+        "seed": seed,
+        "hardware": f"{_processor()}, {os.cpu_count()} cores",
+        "versions": {name: _version(name) for name in ("depl", *libraries)},
     }
+
+
+def _processor() -> str:
+    """The GPU where one is used, else the kind of machine."""
+    torch = sys.modules.get("torch")
+    used = torch is not None and torch.cuda.is_available()
+    return str(torch.cuda.get_device_name(0)) if torch and used else platform.machine()
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return "checkout"

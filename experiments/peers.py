@@ -15,7 +15,7 @@ import json
 import sys
 from pathlib import Path
 
-from measured import RESULTS, origin, write_result
+from measured import RESULTS, in_a_line, origin, write_result
 
 import depl
 
@@ -58,7 +58,7 @@ def main() -> None:
     path = args.results / f"{corpus}-peers.json"
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     systems = before.get("systems", {})
-    facts = origin("peers.py", corpus)
+    facts = origin(corpus) | {"command": f"python experiments/peers.py data/{corpus}"}
     facts["versions"] |= {k: v for k, v in before.get("versions", {}).items() if k != "depl"}
     for name in wanted:
         result = kept.get(name) or run_peer(name, work, threads=args.threads)
@@ -72,9 +72,7 @@ def main() -> None:
         facts["versions"][name.split("_")[0]] = result.version
         in_order = {title: systems[title] for title in NAMES.values() if title in systems}
         write_result(path, {**facts, "systems": in_order})
-        scores = "  ".join(f"{m} {report.scores[m]:.2f}" for m in ("P@1", "P@5", "PSP@1", "PSP@5"))
-        tail = report.bands["1-9"]["macroF1@5_in_test"]
-        print(f"{corpus}  {NAMES[name]}: {scores}  tail {tail:.2f}", flush=True)
+        print(f"{corpus}  {NAMES[name]}: {in_a_line(report)}", flush=True)
 
 
 def _kept(name: str, work: Path) -> PeerResult | None:

@@ -15,25 +15,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sys
 import time
 import tomllib
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measured import RESULTS, write_result
+from measured import RESULTS, in_a_line, origin, value, write_result
 from paper import SEEN_ONLY
 
 import depl
 from depl import pipeline
-from depl.corpus import Corpus
-from depl.evaluation import Report, evaluate
+from depl.evaluation import Report, evaluate_known
 from depl.ranking import Ranking
-from depl.run import Run
 
 HERE = Path(__file__).parent
 K, DEPTH = 10, 50  # recall is given at 10; labels are left out of rankings of 50
@@ -44,7 +39,9 @@ PARTS = {"svm": "svm", "retrieval": "depl+c retrieval", "depl+c": "depl+c", "fus
 def main() -> None:
     """Run one experiment on one corpus with one seed."""
     experiments = tomllib.loads((HERE / "experiments.toml").read_text(encoding="utf-8"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_AsWritten)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("experiment", nargs="?", choices=list(experiments))
     parser.add_argument("corpus", nargs="?", type=Path, help="a corpus folder with train and dev")
     parser.add_argument("--seed", type=int, default=0)
@@ -61,7 +58,7 @@ def main() -> None:
         sys.exit(0 if args.list else 2)
     experiment = experiments[args.experiment]
     found = measure(experiment, args)
-    sys.exit(compare(experiment.get("expected", {}).get(args.corpus.name, {}), found))
+    sys.exit(compare(experiment.get("expected", {}).get(args.corpus.resolve().name, {}), found))
 
 
 def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
@@ -85,27 +82,23 @@ def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, A
     until = experiment.get("until")
     run = pipeline.fit(data.train, args.out / stem, config, until=until, observe=_tell)
     result |= {
-        "corpus": name,
-        "split": "dev",
-        "seed": args.seed,
-        "hardware": _hardware(),
-        "versions": _versions(),
+        **origin(name, "torch", "transformers", "scikit-learn", seed=args.seed),
         "stages": {s: e["seconds"] for s, e in run.manifest()["stages"].items()},
     }
-
     command = f"python experiments/run.py {args.experiment} data/{name}"
+    counts, n_train = run.train_counts()
 
     def keep(system: str, ranking: Ranking, seconds: float | None) -> None:
-        report = _report(ranking, data.dev, run, system)
+        report = evaluate_known(
+            ranking, data.dev, labels=run.labels, train_counts=counts, n_train=n_train
+        )
         result["systems"][system] = {
             "command": f"{command} --seed {args.seed}",
             "seconds": seconds,
             "report": report.to_json(bins=True),
         }
         write_result(path, result)  # at once: the next system may take minutes
-        tail = report.bands["1-9"]["macroF1@5_in_test"]
-        scores = "  ".join(f"{m} {report.scores[m]:.2f}" for m in ("P@1", "P@5", "PSP@1", "PSP@5"))
-        print(f"{name} seed {args.seed}  {system}: {scores}  tail {tail:.2f}", flush=True)
+        print(f"{name} seed {args.seed}  {system}: {in_a_line(report)}", flush=True)
 
     parts = {s + suffix: part for part, s in PARTS.items() if s + suffix in wanted}
     if parts or SEEN_ONLY in wanted:
@@ -113,8 +106,7 @@ def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, A
         for system, part in parts.items():
             keep(system, rankings[part].top(K), None)
         if SEEN_ONLY in wanted:
-            seen = run.train_counts()[0] > 0
-            keep(SEEN_ONLY, _only(rankings["fusion"], seen).top(K), None)
+            keep(SEEN_ONLY, _only(rankings["fusion"], counts > 0).top(K), None)
     trained = [s for s in wanted if s not in parts and s != SEEN_ONLY]
     if trained:
         import variants
@@ -131,25 +123,15 @@ def compare(expected: dict[str, dict[str, float]], found: dict[str, Any]) -> int
     off = 0
     for system, scores in expected.items():
         tolerance = scores["tolerance"]
-        for metric, value in scores.items():
+        for metric, wanted in scores.items():
             if metric == "tolerance" or system not in found:
                 continue
-            report = found[system]["report"]
-            tail = report["bands"]["1-9"]["macroF1@5_in_test"]
-            got = tail if metric == "tail" else report[metric]
-            if abs(got - value) > tolerance:
+            got = value(Report.from_json(found[system]["report"]), metric)
+            if abs(got - wanted) > tolerance:
                 off += 1
-                print(f"{system}: {metric} is {got:.2f}, expected {value} +- {tolerance}")
+                print(f"{system}: {metric} is {got:.2f}, expected {wanted} +- {tolerance}")
     print("All scores are as expected." if not off else f"{off} scores are not as expected.")
     return int(off > 0)
-
-
-def _report(ranking: Ranking, dev: Corpus, run: Run, name: str) -> Report:
-    corpus = dev.aligned(run.labels)
-    counts, n_train = run.train_counts()
-    unknown = len(corpus.labels) - len(counts)
-    counts = np.concatenate([counts, np.zeros(unknown, np.int64)])
-    return evaluate(ranking, corpus, train_counts=counts, n_train=n_train, name=name)
 
 
 def _only(ranking: Ranking, labels: np.ndarray) -> Ranking:
@@ -166,27 +148,6 @@ def _only(ranking: Ranking, labels: np.ndarray) -> Ranking:
 def _tell(event: pipeline.Event) -> None:
     if event.kind == "done":
         print(f"  {event.stage} {event.seconds:.1f} s", flush=True)
-
-
-def _hardware() -> str:
-    import torch
-
-    where = torch.cuda.get_device_name(0) if torch.cuda.is_available() else platform.processor()
-    return f"{where or platform.machine()}, {os.cpu_count()} cores"
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in ("depl", "torch", "transformers", "scikit-learn"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # run from a checkout that is not installed
-            found[name] = "checkout"
-    return found
-
-
-class _AsWritten(argparse.RawDescriptionHelpFormatter):
-    pass
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from depl import evaluation, pipeline
 from depl.classifier import Classifier
 from depl.config import Config
@@ -94,13 +92,12 @@ def _report(
     *,
     probabilities: bool,
 ) -> evaluation.Report:
-    aligned = corpus.aligned(model.labels)
-    unknown = len(aligned.labels) - len(model.labels)
     A, B = propensity
-    return evaluation.evaluate(
+    return evaluation.evaluate_known(
         ranking,
-        aligned,
-        train_counts=np.concatenate([model.train_counts, np.zeros(unknown, np.int64)]),
+        corpus,
+        labels=model.labels,
+        train_counts=model.train_counts,
         n_train=model.n_train,
         ks=ks,
         A=A,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depl import metrics
-from depl.corpus import Corpus
+from depl.corpus import Corpus, LabelSet
 from depl.errors import DeplError
 from depl.metrics import Hits, Reliability, reliability
 from depl.ranking import Ranking
@@ -189,6 +189,25 @@ def evaluate(
         propensity=(A, B),
         reliability=kept,
     )
+
+
+def evaluate_known(
+    ranking: Ranking,
+    corpus: Corpus,
+    *,
+    labels: LabelSet,
+    train_counts: NDArray[np.integer],
+    n_train: int,
+    **options: Any,  # noqa: ANN401 - those of evaluate
+) -> Report:
+    """Score a ranking of a run's own labels on any corpus, as ``evaluate`` does.
+
+    Labels of the documents that the run does not know count as missed.
+    """
+    aligned = corpus.aligned(labels)
+    unknown = np.zeros(len(aligned.labels) - len(labels), np.int64)
+    counts = np.concatenate([train_counts, unknown])
+    return evaluate(ranking, aligned, train_counts=counts, n_train=n_train, **options)
 
 
 def popularity(train_counts: NDArray[np.integer], n_documents: int, k: int) -> Ranking:

@@ -93,7 +93,8 @@ def test_every_experiment_measures_what_it_names_and_nothing_twice(
 
 
 def test_a_score_far_from_the_expected_one_fails_the_command(runner, capsys):
-    report = {"P@1": 90.0, "bands": {"1-9": {"macroF1@5_in_test": 30.0}}}
+    report = {"documents": 1, "labels": 1, "P@1": 90.0, "P@5": 70.0}
+    report["bands"] = {"1-9": {"macroF1@5_in_test": 30.0}}
     expected = {"depl": {"P@1": 90.4, "tail": 32.0, "tolerance": 0.5}}
     assert runner.compare(expected, {"depl": {"report": report}}) == 1
     assert "tail is 30.00, expected 32.0" in capsys.readouterr().out
