@@ -68,7 +68,7 @@ def _systems(
             _bold(_cell(s, spread=spread), round(s.mean, 2) == top)
             for s, top in zip(scores, best, strict=True)
         ]
-        lines.append(_row([systems[system], *cells]))
+        lines.append(row([systems[system], *cells]))
     notes = [_about_seeds(measured, rows, spread=spread)]
     if not spread and any(s.spread is not None for scores in rows.values() for s in scores):
         notes.append(_widest(rows, metrics))
@@ -90,7 +90,7 @@ def unseen(measured: Measured) -> str:
     )
     for band in next(iter(pair[0].values())).bands:
         means = [fmean(p[seed].bands[band][key] for seed in seeds) for key in keys for p in pair]
-        lines.append(_row([band, *(f"{mean:.2f}" for mean in means)]))
+        lines.append(row([band, *(f"{mean:.2f}" for mean in means)]))
     note = f"Mean of seeds {', '.join(map(str, seeds))}; labels that occur in the split."
     return "\n".join(lines) + "\n\n" + paragraph(note)
 
@@ -111,15 +111,15 @@ def table_4(measured: Measured) -> str:
             printed = (-1.0,) * len(ABLATION_METRICS)
         agreement = _agreement(scores, printed) if printed else ""
         cells = [_signed(score.mean) for score in scores]
-        lines.append(_row([f"**{ABLATIONS[system]}**", *cells, agreement]))
+        lines.append(row([f"**{ABLATIONS[system]}**", *cells, agreement]))
         if printed and system in WORSE_WITHOUT_NUMBERS:
-            lines.append(_row(["the paper, without numbers", *["worse"] * len(printed), "", ""]))
+            lines.append(row(["the paper, without numbers", *["worse"] * len(printed), "", ""]))
         elif printed:
-            lines.append(_row([f"the paper, {corpus}", *map(_signed, printed), "", ""]))
+            lines.append(row([f"the paper, {corpus}", *map(_signed, printed), "", ""]))
     spreads = [measured.score("depl", m).spread for m in (*ABLATION_METRICS, TAIL)]
     if None not in spreads:
         cells = [f"± {spread:.2f}" for spread in spreads]
-        lines.append(_row(["DEPL itself, between seeds", *cells, ""]))
+        lines.append(row(["DEPL itself, between seeds", *cells, ""]))
     notes = [f"Each difference is to DEPL with the same seed. {_seeds_used(measured, there)}"]
     notes.append(missing(s for s in ABLATIONS if s not in there))
     return "\n".join(lines) + "\n\n" + paragraph(*notes)
@@ -149,7 +149,7 @@ def per_seed(measured: Measured) -> str:
             " / ".join(f"{value(reports[s], m):.2f}" if s in reports else "–" for s in seeds)
             for m in PER_SEED
         ]
-        lines.append(_row([SYSTEMS[system], *cells]))
+        lines.append(row([SYSTEMS[system], *cells]))
     return "\n".join(lines)
 
 
@@ -231,9 +231,10 @@ def _bold(text: str, wanted: bool) -> str:
     return f"**{text}**" if wanted else text
 
 
-def _row(cells: Iterable[str]) -> str:
+def row(cells: Iterable[str]) -> str:
+    """One line of a markdown table."""
     return "| " + " | ".join(cells) + " |"
 
 
 def _head(names: Sequence[str]) -> list[str]:
-    return [_row(names), "|" + " --- |" * len(names)]
+    return [row(names), "|" + " --- |" * len(names)]

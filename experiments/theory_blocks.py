@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from blocks import row
+
 Found = Mapping[str, Any]
 
 
@@ -41,19 +43,19 @@ def _margins(found: Found) -> str:
     lines = ["| | 5 % | median | 95 % | positive |", "| --- | ---: | ---: | ---: | ---: |"]
     for text, spread in rows.items():
         cells = [f"{spread[q]:.4f}".replace("-", "−") for q in ("5%", "median", "95%")]
-        lines.append(_row([text, *cells, f"{100 * spread['positive']:.1f} %"]))
+        lines.append(row([text, *cells, f"{100 * spread['positive']:.1f} %"]))
     return "\n".join(lines)
 
 
 def _dimensions(found: Found) -> str:
     columns = found["dimensions"]
     lines = [
-        _row(["dimension d", *(f"{int(d):,}" for d in columns)]),
+        row(["dimension d", *(f"{int(d):,}" for d in columns)]),
         "| --- |" + " ---: |" * len(columns),
     ]
 
     def add(text: str, setting: str, key: str) -> None:
-        lines.append(_row([text, *(_percent(at[setting][key]) for at in columns.values())]))
+        lines.append(row([text, *(_percent(at[setting][key]) for at in columns.values())]))
 
     add("pairs with a bound below 1: theorem", "theorem", "pairs_bounded")
     add("… keywords alone", "keyword", "pairs_bounded")
@@ -65,7 +67,7 @@ def _dimensions(found: Found) -> str:
         add("… simulated", setting, "simulated")
         intervals = [at[setting]["simulated"] for at in columns.values()]
         cells = [f"{100 * x['low']:.2f}–{100 * x['high']:.2f}" for x in intervals]
-        lines.append(_row(["… 95 % interval", *cells]))
+        lines.append(row(["… 95 % interval", *cells]))
     add("sets with a bound below 1: theorem", "theorem", "sets_bounded")
     add("… keywords alone", "keyword", "sets_bounded")
     add("sets with any label mis-ordered: theorem, simulated", "theorem", "simulated_sets")
@@ -82,7 +84,3 @@ def _percent(share: Mapping[str, float] | float | None) -> str:
 
 def _count(d: int | None) -> str:
     return "none" if d is None else f"{d:,}"
-
-
-def _row(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from depl.corpus import indicator
+from depl.corpus import Corpus, Label, LabelSet, indicator
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 SYLLABLES = ("ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo")
@@ -67,6 +67,25 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     BertModel(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def two_words_a_label():
+    """Makes corpora in which two words decide a label, and one of them names it."""
+
+    def make(n_documents: int, n_labels: int, noise: slice) -> Corpus:
+        rng = np.random.default_rng(0)
+        words = np.array(WORDS)
+        labels = LabelSet(Label(f"l{j}", words[2 * j]) for j in range(n_labels))
+        rows, texts = [], []
+        for _ in range(n_documents):
+            carried = sorted(rng.choice(n_labels, rng.integers(1, 3), replace=False).tolist())
+            signs = [words[2 * j + rng.integers(2)] for j in carried for _ in range(2)]
+            texts.append(" ".join(rng.permutation([*signs, *rng.choice(words[noise], 6)])))
+            rows.append(carried)
+        return Corpus.from_rows([f"d{i}" for i in range(n_documents)], texts, rows, labels)
+
+    return make
 
 
 def save_tokenizer(folder: Path) -> None:

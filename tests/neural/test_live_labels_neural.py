@@ -11,7 +11,7 @@ import pytest
 from depl import pipeline
 from depl.classifier import Classifier
 from depl.config import Config
-from depl.corpus import Corpus, Label, LabelSet
+from depl.corpus import Label
 from depl.index import LabelIndex
 from depl.overlaid_index import OverlaidIndex
 
@@ -37,18 +37,8 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def corpus(vocabulary):
-    """Two words decide a label, and a label is named by one of them."""
-    rng = np.random.default_rng(0)
-    words = np.array(vocabulary[5:-1])
-    labels = LabelSet(Label(f"l{j}", words[2 * j]) for j in range(N_LABELS))
-    rows, texts = [], []
-    for _ in range(80):
-        carried = sorted(rng.choice(N_LABELS, rng.integers(1, 3), replace=False).tolist())
-        signs = [words[2 * j + rng.integers(2)] for j in carried for _ in range(2)]
-        texts.append(" ".join(rng.permutation([*signs, *rng.choice(words[40:80], 6)])))
-        rows.append(carried)
-    return Corpus.from_rows([f"d{i}" for i in range(len(rows))], texts, rows, labels)
+def corpus(two_words_a_label):
+    return two_words_a_label(80, N_LABELS, slice(40, 80))
 
 
 @pytest.fixture(scope="module", params=list(KINDS))

@@ -10,7 +10,6 @@ import pytest
 from depl import api, pipeline
 from depl.classifier import Classifier
 from depl.config import Config
-from depl.corpus import Corpus, Label, LabelSet
 from depl.errors import ConfigError, RunError
 from depl.run import FORMAT_VERSION, Run
 
@@ -33,19 +32,8 @@ QUICK = (
 
 
 @pytest.fixture(scope="module")
-def corpus(vocabulary):
-    """Two words decide a label, and a label is named by one of them."""
-    rng = np.random.default_rng(0)
-    words = np.array(vocabulary[5:-1])
-    labels = LabelSet(Label(f"l{j}", words[2 * j]) for j in range(N_LABELS))
-    rows, texts = [], []
-    for _ in range(160):
-        carried = sorted(rng.choice(N_LABELS, rng.integers(1, 3), replace=False).tolist())
-        signs = [words[2 * j + rng.integers(2)] for j in carried for _ in range(2)]
-        noise = rng.choice(words[2 * N_LABELS :], 6)
-        texts.append(" ".join(rng.permutation([*signs, *noise])))
-        rows.append(carried)
-    return Corpus.from_rows([f"d{i}" for i in range(len(rows))], texts, rows, labels)
+def corpus(two_words_a_label):
+    return two_words_a_label(160, N_LABELS, slice(2 * N_LABELS, None))
 
 
 def settings(tiny_folder, *more, training="full"):
