@@ -11,13 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_array
-from scipy.special import logit
+from scipy.special import expit, logit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
+from depl import _rare
+from depl._rare import POWERS, choose_power
 from depl._trees import Trees
 from depl.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.fusion import Fusion, calibration_error
+from depl.metrics import inverse_propensities, precision_and_psp
 from depl.ranking import Ranking
 
 N_LABELS = 30
@@ -184,6 +187,88 @@ def test_better_score_never_lowers_the_probability(fitted):
     assert of(after) >= of(before)
 
 
+# Rare labels
+
+
+def skewed(seed, n=400):
+    """Labels from very frequent to rare, and two parts that see them through noise."""
+    rng = np.random.default_rng(seed)
+    share = 0.4 / np.arange(1, N_LABELS + 1)
+    truth = rng.random((n, N_LABELS)) < share
+    rankings = {
+        f"part {i}": Ranking.from_scores(truth + rng.normal(0, 0.6, truth.shape), 15)
+        for i in range(2)
+    }
+    return rankings, csr_array(truth.astype(np.float32)), (share * 9 * n).astype(int)
+
+
+def test_odds_are_multiplied_by_a_power_of_the_inverse_propensity(monkeypatch):
+    rankings, Y, counts = skewed(1)
+    favouring = Fusion(iterations=30, head_loss=100).fit(rankings, Y, counts, 3600)
+    assert favouring.favour_ > 0
+    monkeypatch.setattr(_rare, "POWERS", (0.0,))
+    plain = Fusion(iterations=30).fit(rankings, Y, counts, 3600)
+    inverse = inverse_propensities(counts, 3600)
+
+    def log_odds(fusion):
+        """By document and label; NaN where the label is no candidate."""
+        ranked, (slope, offset) = fusion.rank(rankings, counts, N_LABELS), fusion._line
+        out = np.full((len(ranked), N_LABELS + 1), np.nan)
+        scores = np.where(ranked.indices >= 0, ranked.scores, np.nan).astype(np.float64)
+        np.put_along_axis(out, ranked.indices, (logit(scores) - offset) / slope, axis=1)
+        return out[:, :-1]
+
+    raised = log_odds(favouring) - log_odds(plain)
+    expected = np.broadcast_to(favouring.favour_ * np.log(inverse), raised.shape)
+    listed = np.isfinite(raised)
+    np.testing.assert_allclose(raised[listed], expected[listed], atol=2e-2)
+
+
+def test_rare_labels_rise_and_the_head_loses_no_more_than_it_may(monkeypatch):
+    rankings, Y, counts = skewed(1, n=900)
+
+    def fit(head_loss):
+        fusion = Fusion(iterations=30, head_loss=head_loss).fit(rankings, Y, counts, 8100)
+        assert fusion.chosen_ == "fusion"
+        return fusion.scores_["fusion"]
+
+    some, any_ = fit(0.5), fit(100.0)
+    monkeypatch.setattr(_rare, "POWERS", (0.0,))
+    plain = fit(0.5)
+    assert any_["PSP@1"] > plain["PSP@1"]
+    assert any_["PSP@5"] > plain["PSP@5"]
+    assert any_["mean"] >= some["mean"] >= plain["mean"]
+    assert some["P@1"] >= plain["P@1"] - 0.5
+    assert some["P@5"] >= plain["P@5"] - 0.5
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.3, 2.0]))
+def test_power_is_the_best_of_those_that_cost_the_head_little(seed, head_loss):
+    rng = np.random.default_rng(seed)
+    n, n_labels = 12, 9
+    counts = rng.integers(0, 200, n_labels)
+    Y = csr_array((rng.random((n, n_labels)) < 0.3).astype(np.float32))
+    inverse = inverse_propensities(counts, 1000)
+    rows, labels = (x.ravel() for x in np.mgrid[:n, :n_labels])
+    log_odds = rng.normal(size=n * n_labels) + 1.5 * Y.toarray().ravel()
+
+    def scores(power):
+        odds = np.exp(log_odds).reshape(n, n_labels) * inverse**power
+        best = np.argsort(-odds, axis=1, kind="stable")[:, :5]
+        return precision_and_psp(best.astype(np.int32), Y, inverse, (1, 5))
+
+    found = {power: scores(power) for power in POWERS}
+    kept = {
+        power: sum(x.values())
+        for power, x in found.items()
+        if min(x[m] - found[0.0][m] for m in ("P@1", "P@5")) >= -head_loss - 1e-9
+    }
+    chosen = choose_power(rows, labels, log_odds, Y, inverse, head_loss)
+    assert chosen in kept
+    assert kept[chosen] == pytest.approx(max(kept.values()))
+
+
 # The single best part
 
 
@@ -291,7 +376,7 @@ def test_what_is_saved_comes_back(which, request, tmp_path):
         fusion.chosen_,
         fusion.scores_,
     )
-    assert back.iterations == fusion.iterations
+    assert (back.iterations, back.favour_) == (fusion.iterations, fusion.favour_)
     ours, theirs = fusion.rank(rankings, counts, 9), back.rank(rankings, counts, 9)
     assert np.array_equal(ours.indices, theirs.indices)
     assert np.array_equal(ours.scores, theirs.scores)
@@ -318,7 +403,7 @@ def test_trees_that_would_lead_astray_are_refused(fitted, tmp_path, name, wrong)
 
 
 @pytest.mark.parametrize("key", ["parts", "chosen", "settings", "scores", "line"])
-@pytest.mark.parametrize("wrong", [None, 7, "gone"])
+@pytest.mark.parametrize("wrong", [None, [7], "gone"])
 def test_damaged_settings_are_refused(fitted, tmp_path, key, wrong):
     fitted[0].save(tmp_path)
     path = tmp_path / "fusion.json"
@@ -330,6 +415,20 @@ def test_damaged_settings_are_refused(fitted, tmp_path, key, wrong):
     path.write_text(json.dumps(kept))
     with pytest.raises(RunError, match="damaged"):
         Fusion.load(tmp_path)
+
+
+def test_runs_from_before_rare_labels_were_favoured_are_read(fitted, tmp_path):
+    fusion, rankings, _, counts = fitted
+    fusion.save(tmp_path)
+    path = tmp_path / "fusion.json"
+    kept = json.loads(path.read_text())
+    del kept["favour"], kept["n_train"], kept["settings"]["head_loss"]
+    path.write_text(json.dumps(kept))
+    slope, offset = fusion._line
+    rows, labels, X = fusion._pairs(rankings, counts)
+    plain = expit(slope * fusion._trees.log_odds(X) + offset).astype(np.float32)
+    expected = Ranking.from_pairs(rows, labels, plain, len(rankings["part 0"]), 9)
+    assert np.array_equal(Fusion.load(tmp_path).rank(rankings, counts, 9).indices, expected.indices)
 
 
 # Clear errors
@@ -374,5 +473,7 @@ def test_bad_slices_and_settings_are_refused():
         Fusion().fit(rankings, Y, counts[:-1], 9)
     with pytest.raises(ConfigError, match="candidates = 0"):
         Fusion(candidates=0)
+    with pytest.raises(ConfigError, match=r"head_loss = -0\.1"):
+        Fusion(head_loss=-0.1)
     with pytest.raises(NotFittedError):
         Fusion().rank(rankings, counts, 5)

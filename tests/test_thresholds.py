@@ -264,7 +264,7 @@ def test_a_single_part_that_is_better_has_thresholds_too():
         name: Ranking.from_scores(truth + rng.normal(0, noise, truth.shape), 12)
         for name, noise in {"good": 0.4, "noise": 5.0}.items()
     }
-    Y, counts = csr_array(truth.astype(np.float32)), rng.integers(0, 50, 30)
+    Y, counts = csr_array(truth.astype(np.float32)), np.full(30, 9)
     fusion = Fusion(iterations=5).fit(rankings, Y, counts, 500)
     assert fusion.chosen_ == "good"
     ranked = fusion.rank(rankings, counts, 12)

@@ -319,6 +319,7 @@ def _load_retriever(run: Run, fusion: Fusion | None) -> TextRetriever | None:
         run.index("labels"),
         run.index("documents"),
         run.Y,
+        names=run.index("names") if "name retrieval" in fusion.parts_ else None,
         neighbours=config.neighbours.k,
         sharpness=config.neighbours.sharpness,
     )

@@ -12,6 +12,11 @@ count. A better score or place never lowers the probability; asking that of the 
 the rare labels (PSP@5 73.0 against 72.7 on a slice of 4,500 EURLEX57K documents with seven parts).
 Exact scores in place of missing ones, or the gap to a part's best score, were no better there.
 
+Then rare labels are favoured, as far as it costs the frequent ones next to nothing (``_rare``): on
+EURLEX57K, where the sparse half alone gives up 0.1 points of P@5, the macro-F1@5 of labels with 1
+to 9 training documents rises from 32.6 to 36.1. What comes out is calibrated again, over all labels
+together: a rare label's probability is then a little too high, a frequent one's a little too low.
+
 Whether all this is worth it is found out on the same documents, by folds: the fusion of a document
 never saw that document. If a single part is better, that part is what ``rank`` gives.
 """
@@ -29,6 +34,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 from depl._io import explain_os_errors, read_json, read_tensors, write_json, write_tensors
+from depl._rare import CUTS, choose_power, favour
 from depl._trees import Trees, logistic_line, pair_features, prior
 from depl.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.metrics import Hits, inverse_propensities, precision_and_psp, reliability
@@ -41,8 +47,7 @@ _BLOCK = 256  # documents whose pairs are in memory at a time while ranking
 _MOST = 20_000  # documents to learn from; more only take memory
 _L2 = 5.0
 _LEAF, _LEAST_LEAF = 200, 20  # rows a leaf must hold: with many pairs, with few
-_CUTS = (1, 5)
-_KEPT = ("candidates", "iterations", "leaves", "learning_rate", "seed")
+_KEPT = ("candidates", "iterations", "leaves", "learning_rate", "head_loss", "seed")
 _SETTINGS = "fusion.json"
 _TREES = "trees.safetensors"
 
@@ -60,6 +65,8 @@ class Fusion:
         How many leaves each has.
     learning_rate : float
         How much each adds.
+    head_loss : float
+        How many points P@1 and P@5 may each fall so that rare labels rise.
     seed : int
         For the folds, and for the bins of the features.
     n_threads : int or None
@@ -75,6 +82,8 @@ class Fusion:
         For every part and for "fusion": P@1, P@5, PSP@1, PSP@5 and their mean, in percent, on the
         documents of ``fit``; those of the fusion by folds. The fusion has the expected calibration
         error of the five labels it ranks first, "ECE", too.
+    favour_ : float
+        The power of the inverse propensity by which a label's odds are multiplied.
     cross_fitted_ : Ranking
         After ``fit``, and not kept by ``save``: all candidates with probabilities, from trees that
         did not see the document.
@@ -86,22 +95,26 @@ class Fusion:
         self,
         *,
         candidates: int = 40,
-        iterations: int = 150,
+        iterations: int = 300,
         leaves: int = 15,
-        learning_rate: float = 0.08,
+        learning_rate: float = 0.05,
+        head_loss: float = 0.2,
         seed: int = 0,
         n_threads: int | None = None,
     ) -> None:
-        if candidates < 1 or iterations < 1 or leaves < 2 or learning_rate <= 0:
+        enough = candidates >= 1 and iterations >= 1 and leaves >= 2
+        if not enough or learning_rate <= 0 or head_loss < 0:
             raise ConfigError(
-                f"A fusion needs at least 1 candidate, 1 iteration, 2 leaves and a learning rate "
-                f"above 0; got candidates = {candidates}, iterations = {iterations}, leaves = "
-                f"{leaves}, learning_rate = {learning_rate}."
+                f"A fusion needs at least 1 candidate, 1 iteration, 2 leaves, a learning rate "
+                f"above 0 and a head loss of 0 or more; got candidates = {candidates}, iterations "
+                f"= {iterations}, leaves = {leaves}, learning_rate = {learning_rate}, head_loss = "
+                f"{head_loss}."
             )
         self.candidates = candidates
         self.iterations = iterations
         self.leaves = leaves
         self.learning_rate = learning_rate
+        self.head_loss = head_loss
         self.seed = seed
         self.n_threads = n_threads
 
@@ -159,6 +172,10 @@ class Fusion:
         for f in range(_FOLDS):
             trees = self._grow(X[fold != f], carried[fold != f])
             log_odds[fold == f] = trees.log_odds(X[fold == f])
+        inverse = inverse_propensities(train_counts, n_train)
+        self.favour_ = choose_power(rows, labels, log_odds, Y, inverse, self.head_loss)
+        self._n_train = n_train
+        log_odds = favour(log_odds, labels, inverse, self.favour_)
         # By folds, so that it also undoes the overconfidence that trees have on few documents.
         slope, offset = logistic_line(log_odds, carried)
         probability = expit(slope * log_odds + offset)
@@ -166,9 +183,8 @@ class Fusion:
         self.cross_fitted_ = Ranking.from_pairs(
             rows, labels, probability.astype(np.float32), Y.shape[0], most
         )
-        fused = self.cross_fitted_.top(max(_CUTS))
+        fused = self.cross_fitted_.top(max(CUTS))
 
-        inverse = inverse_propensities(train_counts, n_train)
         self.scores_ = {x: _scores(rankings[x], Y, inverse) for x in parts}
         self.scores_[FUSION] = _scores(fused, Y, inverse) | {"ECE": calibration_error(fused, Y)}
         # The first of equals is the fusion: it has probabilities of its own for every pair.
@@ -207,12 +223,14 @@ class Fusion:
         if self.chosen_ != FUSION:
             return _probabilities(rankings[self.chosen_].top(k), slope, offset)
 
+        inverse = inverse_propensities(train_counts, self._n_train)
+
         def rank_block(first: int) -> Ranking:
             some = slice(first, first + _BLOCK)
             block = {x: rankings[x].take(some) for x in self.parts_}
             rows, labels, X = self._pairs(block, train_counts)
-            probability = expit(slope * self._trees.log_odds(X) + offset)
-            scores = probability.astype(np.float32)
+            log_odds = favour(self._trees.log_odds(X), labels, inverse, self.favour_)
+            scores = expit(slope * log_odds + offset).astype(np.float32)
             return Ranking.from_pairs(rows, labels, scores, min(_BLOCK, n - first), k)
 
         if n <= _BLOCK:
@@ -263,6 +281,8 @@ class Fusion:
             "chosen": self.chosen_,
             "scores": self.scores_,
             "line": self._line,
+            "favour": self.favour_,
+            "n_train": self._n_train,
         }
         with explain_os_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -286,6 +306,9 @@ class Fusion:
                 raise ValueError("its parts, scores and chosen do not go together")
             slope, offset = kept["line"]
             fusion._line = (float(slope), float(offset))
+            # Older runs favour nothing.
+            fusion.favour_ = float(kept.get("favour", 0.0))
+            fusion._n_train = int(kept.get("n_train", 1))
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(
                 f"{path} is damaged ({error!r}). Delete its folder and fit again."
@@ -386,5 +409,5 @@ def _said(ranking: Ranking, row: int, label: int) -> tuple[float, float]:
 
 
 def _scores(ranking: Ranking, Y: csr_array, inverse: NDArray[np.float64]) -> dict[str, float]:
-    scores = precision_and_psp(ranking.top(max(_CUTS)).indices, Y, inverse, _CUTS)
+    scores = precision_and_psp(ranking.top(max(CUTS)).indices, Y, inverse, CUTS)
     return scores | {"mean": sum(scores.values()) / len(scores)}

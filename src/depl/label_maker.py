@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from depl.keywords import top_keywords
 from depl.names import names_and_owners
 from depl.overlay import Computed, Parts
 from depl.run import Run
-from depl.tokens import load_tokenizer, tokenize
+from depl.tokens import Tokens, load_tokenizer, tokenize
 
 
 class LabelMaker:
@@ -70,17 +71,18 @@ class LabelMaker:
         ]
         names, owner = names_and_owners([x.name for x in labels], also)
         pairs = [(int(e), i) for i, group in enumerate(groups) for e in group]
-        vectors, document_vectors = self._encode(labels, texts, descriptions, documents)
+        vectors, name_vectors = self._encode(labels, texts, descriptions)
         return Computed(
             descriptions,
             self._features.transform(names),
             owner,
             vectors,
+            name_vectors,
             weights,
             bias,
             heaviest.indices,
             heaviest.weights,
-            document_vectors,
+            self._encode_documents(documents),
             rows,
             np.array(pairs, np.int64).reshape(-1, 2),
         )
@@ -114,21 +116,43 @@ class LabelMaker:
         labels: Sequence[Label],
         texts: Sequence[str | None],
         descriptions: Sequence[str],
-        documents: Sequence[str],
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Vectors of labels and of example documents, as the run's indexes hold them."""
-        retriever = self._base.retriever
+        """Vectors of labels and of their names alone, as the run's indexes hold them."""
+        retriever, nothing = self._base.retriever, np.empty((len(labels), 0), np.float32)
         if retriever is None:
-            nothing = np.empty((len(labels), 0), np.float32)
-            return nothing, np.empty((len(documents), 0), np.float32)
-        from depl.retriever import index_labels, unit_vectors
+            return nothing, nothing
+        from depl.retriever import label_vectors
 
         wanted = list(descriptions)
         if self._config.retrieval.label_text == "name":
             wanted = [text or x.name for x, text in zip(labels, texts, strict=True)]
-        tokens = tokenize(wanted, retriever.folder, retriever.max_tokens)
-        vectors = index_labels(retriever.retriever.encoder, tokens).vectors
-        return vectors, unit_vectors(retriever.encode(documents))
+        tokens = [tokenize(wanted, retriever.folder, retriever.max_tokens)]
+        if retriever.retriever.names is not None:
+            longest = self._config.descriptions.max_tokens + 2  # where the run's own names are cut
+            tokens.append(tokenize([x.name for x in labels], retriever.folder, longest))
+        # Without keywords a description is the name: most that is added is encoded once.
+        distinct, place = _distinct(tokens)
+        vectors = label_vectors(retriever.retriever.encoder, distinct)[place]
+        return vectors[: len(labels)], vectors[len(labels) :] if len(tokens) > 1 else nothing
+
+    def _encode_documents(self, documents: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of example documents, as the run's index holds them."""
+        if self._base.retriever is None:
+            return np.empty((len(documents), 0), np.float32)
+        from depl.retriever import unit_vectors
+
+        return unit_vectors(self._base.retriever.encode(documents))
+
+
+def _distinct(groups: Sequence[Tokens]) -> tuple[Tokens, NDArray[np.int64]]:
+    """Every text of the groups once, and which of those each of them is."""
+    rows = [
+        tuple(tokens.ids[first:last].tolist())
+        for tokens in groups
+        for first, last in pairwise(tokens.indptr)
+    ]
+    distinct = {row: i for i, row in enumerate(dict.fromkeys(rows))}
+    return Tokens.from_rows(list(distinct)), np.array([distinct[row] for row in rows], np.int64)
 
 
 def _same(vectors: csr_array, X: csr_array) -> NDArray[np.int64]:

@@ -232,7 +232,10 @@ class LiveLabels:
         return computed
 
     def _key(self, entry: Entry) -> bytes:
-        return _io.fingerprint(entry.edit, _io.plain(entry.content), self._made_from).encode()
+        # With the fields: what an older version kept has others, and is computed anew.
+        fields = list(Computed.__dataclass_fields__)
+        content = _io.plain(entry.content)
+        return _io.fingerprint(entry.edit, content, self._made_from, fields).encode()
 
     def _tensors(self, entry: Entry, computed: Computed) -> dict[str, NDArray[Any]]:
         return computed.tensors() | {_KEY: np.frombuffer(self._key(entry), np.uint8)}

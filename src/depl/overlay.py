@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from depl.corpus import Label, LabelSet
+from depl.index import LabelIndex
 from depl.linear import OneVsAllSVM
 from depl.names import NameMatch
 from depl.overlaid_index import OverlaidIndex
@@ -51,6 +52,8 @@ class Computed:
         Tf-idf of what is matched with texts, and to which of the n labels each row belongs.
     vectors : array of shape (n, size)
         Their vectors in the label index; (n, 0) in a run without one.
+    name_vectors : array of shape (n, size)
+        Those of their names alone in the index of names; (n, 0) likewise.
     weights, bias : csr_array of shape (n, n_terms), array of shape (n,)
         Their SVMs; -inf where there is none. Of added labels only.
     keyword_terms, keyword_weights : arrays of shape (n, n_keywords)
@@ -67,6 +70,7 @@ class Computed:
     names: csr_array
     owner: NDArray[np.int64]
     vectors: NDArray[np.float32]
+    name_vectors: NDArray[np.float32]
     weights: csr_array
     bias: NDArray[np.float32]
     keyword_terms: NDArray[np.int32]
@@ -127,6 +131,7 @@ class Overlay:
         self._counts: list[int] = []
         self._names: dict[int, csr_array] = {}
         self._vectors: dict[int, NDArray[np.float32]] = {}
+        self._name_vectors: dict[int, NDArray[np.float32]] = {}
         self._svms: list[tuple[csr_array, NDArray[np.float32]]] = []
         self._documents: list[NDArray[np.float32]] = []
         self._carried: list[NDArray[np.int64]] = []  # pairs of document row and label position
@@ -193,6 +198,8 @@ class Overlay:
         self._names[position] = csr_array(computed.names[computed.owner == i])
         if computed.vectors.shape[1]:
             self._vectors[position] = computed.vectors[i]
+        if computed.name_vectors.shape[1]:
+            self._name_vectors[position] = computed.name_vectors[i]
 
     def parts(self) -> Parts:
         """The run's parts with all of this laid over them."""
@@ -235,11 +242,9 @@ class Overlay:
         if self.base.retriever is None:
             return None
         retriever = copy.copy(self.base.retriever.retriever)
-        vectors = {p: v for p, v in self._vectors.items() if p not in self.removed}
-        if self._vectors or self.removed:
-            retriever.labels = OverlaidIndex(
-                retriever.labels, vectors, gone=[*self._vectors, *self.removed], n=len(self.labels)
-            )
+        retriever.labels = self._overlaid(retriever.labels, self._vectors)
+        if retriever.names is not None:
+            retriever.names = self._overlaid(retriever.names, self._name_vectors)
         n_base = len(retriever.documents)
         extra = [row for block in self._documents for row in block]
         if extra:
@@ -249,6 +254,15 @@ class Overlay:
             )
         retriever.Y = self._carriers(retriever.Y, n_base + len(extra))
         return replace(self.base.retriever, retriever=retriever)
+
+    def _overlaid(
+        self, index: LabelIndex, changed: Mapping[int, NDArray[np.float32]]
+    ) -> LabelIndex:
+        """An index of the labels with what changed in it, tombstones in none."""
+        if not changed and not self.removed:
+            return index
+        vectors = {p: v for p, v in changed.items() if p not in self.removed}
+        return OverlaidIndex(index, vectors, gone=[*changed, *self.removed], n=len(self.labels))
 
     def _carriers(self, Y: csr_array, n_documents: int) -> csr_array:
         """Which document carries which label: examples last, tombstones carried by none."""

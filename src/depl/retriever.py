@@ -24,18 +24,21 @@ _SCORES = 2**25  # at most so many in memory together: 128 MB
 
 
 class Retriever:
-    """Ranks labels for documents in three ways: by its head, by similarity, by neighbours.
+    """Ranks labels for documents by its head, by similarity to texts and names, by neighbours.
 
     Parameters
     ----------
     encoder : DualEncoder
         Trained.
     labels : LabelIndex
-        Vectors of the labels, of length 1 where they are compared by cosine.
+        Vectors of the labels' texts, of length 1 where they are compared by cosine.
     documents : LabelIndex
         Vectors of the training documents, of length 1.
     Y : csr_array of shape (n_training_documents, n_labels)
         What those carry.
+    names : LabelIndex or None
+        Vectors of the labels' names alone, as those of their texts; None where there is no such
+        part: in older runs, and where the texts are the names.
     neighbours, sharpness
         How many training documents vote, and how much nearer ones count more.
     """
@@ -47,6 +50,7 @@ class Retriever:
         documents: LabelIndex,
         Y: csr_array,
         *,
+        names: LabelIndex | None = None,
         neighbours: int,
         sharpness: float,
     ) -> None:
@@ -54,6 +58,7 @@ class Retriever:
         self.labels = labels
         self.documents = documents
         self.Y = Y
+        self.names = names
         self.neighbours = neighbours
         self.sharpness = sharpness
 
@@ -62,15 +67,19 @@ class Retriever:
         parts = {}
         if self.encoder.head is not None:
             parts["classifier"] = classifier_ranking(self.encoder, vectors, k)
-        unit = unit_vectors(vectors)
-        if self.encoder.cosine:
-            scale, bias = self.encoder.logit_scale.item(), self.encoder.logit_bias.item()
-            parts["retrieval"] = self.labels.search(unit, k, scale=scale, bias=bias)
-        else:
-            parts["retrieval"] = self.labels.search(vectors.cpu().numpy(), k)
-        nearest = self.documents.search(unit, self.neighbours)
+        parts["retrieval"] = self._most_similar(self.labels, vectors, k)
+        if self.names is not None:
+            parts["name retrieval"] = self._most_similar(self.names, vectors, k)
+        nearest = self.documents.search(unit_vectors(vectors), self.neighbours)
         parts["neighbours"] = votes(nearest, self.Y, sharpness=self.sharpness, k=k)
         return parts
+
+    def _most_similar(self, index: LabelIndex, vectors: Tensor, k: int) -> Ranking:
+        """The k nearest by the encoder's similarity, as logits."""
+        if not self.encoder.cosine:
+            return index.search(vectors.cpu().numpy(), k)
+        scale, bias = self.encoder.logit_scale.item(), self.encoder.logit_bias.item()
+        return index.search(unit_vectors(vectors), k, scale=scale, bias=bias)
 
     def rank_jointly(self, vectors: Tensor, k: int) -> Ranking:
         """The k best labels that the head knows by the mean of both: the paper's DEPL+c."""
@@ -105,10 +114,15 @@ class TextRetriever:
 
 def index_labels(encoder: DualEncoder, texts: Texts) -> LabelIndex:
     """Encode labels and index them: a graph where there are very many."""
-    vectors = encode(encoder, texts, "label")
-    array = unit_vectors(vectors) if encoder.cosine else vectors.cpu().numpy()
+    array = label_vectors(encoder, texts)
     # A graph needs vectors of one length.
     return LabelIndex.build(array, approximate=encoder.cosine and len(array) >= APPROXIMATE_FROM)
+
+
+def label_vectors(encoder: DualEncoder, texts: Texts) -> NDArray[np.float32]:
+    """Labels as an index holds them: of length 1 where they are compared by cosine."""
+    vectors = encode(encoder, texts, "label")
+    return unit_vectors(vectors) if encoder.cosine else vectors.cpu().numpy()
 
 
 def index_documents(encoder: DualEncoder, texts: Texts) -> LabelIndex:

@@ -227,7 +227,7 @@ class Run:
         return folder if fold == "final" else folder / "rehearsal"
 
     def index(self, name: str) -> LabelIndex:
-        """The index of "labels" or "documents"."""
+        """The index of "labels", of their "names" or of "documents"."""
         return LabelIndex.load(self.require("index") / name)
 
     def fusion(self) -> Fusion:

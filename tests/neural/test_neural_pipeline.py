@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from depl import api, pipeline
 from depl.classifier import Classifier
 from depl.config import Config
+from depl.corpus import Label
 from depl.errors import ConfigError, RunError
 from depl.run import FORMAT_VERSION, Run
 
@@ -60,7 +62,9 @@ def weights_of(run):
 def test_a_full_run_learns_and_has_all_parts(full_run, corpus):
     model = Classifier.load(full_run)
     test = corpus.subset(np.arange(120, 160))
-    assert model.fusion.parts_ == ("svm", "names", "classifier", "retrieval", "neighbours")
+    assert model.fusion.parts_ == (
+        *("svm", "names", "classifier", "retrieval", "name retrieval", "neighbours"),
+    )
     reports = {r.name: r.to_json() for r in api.evaluate_parts(model, test)}
     assert set(reports) == {*model.fusion.parts_, "depl+c", "fusion"}
     assert all(reports[name]["P@1"] > 60 for name in ("svm", "classifier", "retrieval", "depl+c"))
@@ -111,7 +115,64 @@ def test_other_objectives_and_texts(corpus, tiny_folder, tmp_path, more):
     pipeline.fit(corpus, tmp_path / "run", settings(tiny_folder, *more))
     model = Classifier.load(tmp_path / "run")
     assert ("classifier" in model.fusion.parts_) == ("retrieval.objective=dual" not in more)
+    by_name = "retrieval.label_text=name" in more
+    assert ("name retrieval" in model.fusion.parts_) == (not by_name)
+    assert (tmp_path / "run" / "index" / "names").exists() == (not by_name)
     assert model.predict(corpus.texts[:3], k=2).indices.shape == (3, 2)
+
+
+@pytest.mark.parametrize("training", ["full", "frozen"])
+def test_names_alone_are_searched_for_as_the_encoder_would_encode_them(
+    full_run, corpus, tiny_folder, tmp_path, training
+):
+    from depl.encoding import encode
+    from depl.tokens import tokenize
+
+    run = full_run
+    if training == "frozen":
+        run = tmp_path / "run"
+        pipeline.fit(corpus, run, settings(tiny_folder, "retrieval.epochs=2", training=training))
+    model = Classifier.load(run)
+    encoder = model.retriever.retriever.encoder
+    names = encode(encoder, tokenize(model.labels.names, run / "encoder", 24), "label")
+    scores = encoder.similarity(model.encode(corpus.texts[:20]), names).detach().numpy()
+    found = model.parts(corpus.texts[:20], k=N_LABELS)["name retrieval"]
+    # States are kept as halves.
+    of_found = np.take_along_axis(scores, found.indices.astype(np.int64), 1)
+    np.testing.assert_allclose(found.scores, of_found, atol=0.02)
+    assert (np.sort(found.indices, axis=1) == np.arange(N_LABELS)).all()
+    other = model.parts(corpus.texts[:20], k=N_LABELS)["retrieval"]
+    assert other.indices.tolist() != found.indices.tolist()
+
+
+def test_a_run_fitted_without_names_alone_is_read_and_only_its_index_and_fusion_made_again(
+    full_run, corpus, tmp_path, monkeypatch
+):
+    import shutil
+
+    run = tmp_path / "run"
+    shutil.copytree(full_run, run)
+    stages = tuple(
+        replace(stage, settings=lambda config: {}) if stage.name == "index" else stage
+        for stage in pipeline.STAGES
+    )
+    with monkeypatch.context() as before:  # as it was before there was the part
+        before.setattr(pipeline, "STAGES", stages)
+        before.setattr("depl.pipeline.neural._index_names", lambda *ignored: None)
+        pipeline.fit(None, run)
+    model = Classifier.load(run)
+    assert model.fusion.parts_ == ("svm", "names", "classifier", "retrieval", "neighbours")
+    assert model.retriever.retriever.names is None
+    model.add_labels([Label("new", "nobody")])
+    assert set(model.all_rankings(corpus.texts[:2], k=3)) == {
+        *(*model.fusion.parts_, "depl+c", "fusion"),
+    }
+    done = []
+    pipeline.fit(None, run, observe=lambda e: done.append(e.stage) if e.kind == "done" else None)
+    assert done == ["index", "fusion"]
+    model = Classifier.load(run)
+    assert "name retrieval" in model.fusion.parts_
+    assert len(model.retriever.retriever.names) == N_LABELS + 1
 
 
 def test_a_frozen_encoder_is_not_changed(corpus, tiny_folder, tmp_path):

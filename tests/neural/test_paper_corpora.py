@@ -235,7 +235,7 @@ def test_the_recipe_makes_a_run_that_is_scored_as_in_the_paper(
     page = tmp_path / "page.html"
     scored = ("evaluate", run, folder, "--split", "test", "--k", ks, "--report", page)
     parts = json.loads(command(*scored, "--parts", "--json"))
-    assert {"svm", "classifier", "retrieval", "depl+c", "fusion"} <= set(parts)
+    assert {"svm", "classifier", "retrieval", "name retrieval", "depl+c", "fusion"} <= set(parts)
     model, test = depl.Classifier.load(run), depl.read(folder, splits=["test"]).test
     test = test.aligned(model.labels)
     humble = evaluate(

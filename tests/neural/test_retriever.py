@@ -1,4 +1,4 @@
-"""The three neural rankings against dense scores."""
+"""The neural rankings against dense scores."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ def tokens(toy, tiny_folder):
 def test_every_part_ranks_by_its_own_scores(tiny_folder, toy, tokens, similarity):
     encoder = load_encoder(tiny_folder, n_labels=toy.n_labels, similarity=similarity)
     documents, labels = tokens
+    short = tokenize([name.split()[0] for name in toy.names], tiny_folder, 8)
     retriever = Retriever(
         encoder,
         index_labels(encoder, labels),
         index_documents(encoder, documents),
         toy.Y,
+        names=index_labels(encoder, short),
         neighbours=1,
         sharpness=20.0,
     )
@@ -35,10 +37,13 @@ def test_every_part_ranks_by_its_own_scores(tiny_folder, toy, tokens, similarity
     with torch.inference_mode():
         phi = encode(encoder, labels, "label")
         dual, dense = encoder.similarity(vectors, phi), encoder.head(vectors)
-    for name, scores in (("classifier", dense), ("retrieval", dual)):
-        np.testing.assert_allclose(
-            found[name].scores, Ranking.from_scores(scores.numpy(), 4).scores, atol=1e-4
-        )
+        by_name = encoder.similarity(vectors, encode(encoder, short, "label"))
+    assert list(found) == ["classifier", "retrieval", "name retrieval", "neighbours"]
+    for name, scores in (("classifier", dense), ("retrieval", dual), ("name retrieval", by_name)):
+        expected = Ranking.from_scores(scores.numpy(), 4)
+        np.testing.assert_allclose(found[name].scores, expected.scores, atol=1e-4)
+        of_found = np.take_along_axis(scores.numpy(), found[name].indices.astype(np.int64), 1)
+        np.testing.assert_allclose(of_found, expected.scores, atol=1e-4)
     # The nearest training document of a training document is the document itself.
     for i, row in enumerate(toy.Y):
         carried = found["neighbours"].indices[i]
@@ -48,7 +53,7 @@ def test_every_part_ranks_by_its_own_scores(tiny_folder, toy, tokens, similarity
     np.testing.assert_allclose(joint.scores, Ranking.from_scores(mean.numpy(), 4).scores, atol=1e-5)
 
 
-def test_without_a_head_there_is_no_classifier(tiny_folder, toy, tokens):
+def test_without_a_head_and_names_there_are_no_such_parts(tiny_folder, toy, tokens):
     encoder = load_encoder(tiny_folder)
     retriever = Retriever(
         encoder,

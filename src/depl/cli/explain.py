@@ -111,10 +111,10 @@ def _standing(e: Explanation) -> Text:
 
 def _part(part: Share, longest: float) -> Text:
     if part.rank is None or part.score is None:
-        return Text(f"{part.name:<12}does not bring it up", "dim")
+        return Text(f"{part.name:<16}does not bring it up", "dim")
     bar = "█" * round(_BAR * abs(part.contribution) / longest) if longest else ""
     colour = "cyan" if part.contribution >= 0 else "red"
-    said = f"{part.name:<12}score {part.score:6.2f}  rank {part.rank:>3}  {part.contribution:+6.2f}"
+    said = f"{part.name:<16}score {part.score:6.2f}  rank {part.rank:>3}  {part.contribution:+6.2f}"
     return Text.assemble(said, "  ", (bar, colour))
 
 

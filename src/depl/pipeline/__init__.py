@@ -62,6 +62,11 @@ def _is_frozen(config: Config) -> bool:
     return config.encoder.training == "frozen"
 
 
+def _names_apart(config: Config) -> dict[str, Any]:
+    """Setting of the stages that keep label names beside the texts that labels are known by."""
+    return {} if config.retrieval.label_text == "name" else {"names": True}
+
+
 # The corpus comes first: it is the input, and its fingerprint that of its contents.
 STAGES = (
     Stage("features", lambda c: c.section("features"), sparse.make_features),
@@ -88,11 +93,14 @@ STAGES = (
     ),
     Stage(
         "states",
-        lambda c: {
-            "pooling": (c.encoder.document_pooling, c.encoder.label_pooling),
-            "int8": c.encoder.int8,
-            "label_text": c.retrieval.label_text,
-        },
+        lambda c: (
+            {
+                "pooling": (c.encoder.document_pooling, c.encoder.label_pooling),
+                "int8": c.encoder.int8,
+                "label_text": c.retrieval.label_text,
+            }
+            | _names_apart(c)
+        ),
         _neural("states"),
         needed=_is_frozen,
     ),
@@ -110,7 +118,7 @@ STAGES = (
         needed=_is_neural,
         shared=True,
     ),
-    Stage("index", lambda c: {}, _neural("index"), needed=_is_neural),
+    Stage("index", _names_apart, _neural("index"), needed=_is_neural),
     Stage(
         "fusion",
         lambda c: c.section("fusion") | c.section("neighbours"),

@@ -18,6 +18,7 @@ from depl.checkpoints import Checkpoint
 from depl.config import ClassifierConfig, Config, RetrievalConfig
 from depl.encoder import DualEncoder
 from depl.encoding import Side, Texts, encode, pooled_states
+from depl.index import LabelIndex
 from depl.objectives import Objective
 from depl.pipeline.sparse import HARD_DEPTH
 from depl.pipeline.stage import Work
@@ -71,7 +72,7 @@ def make_tokens(work: Work) -> None:
 def make_states(work: Work) -> None:
     """What a frozen encoder makes of documents and labels, computed once."""
     encoder = new_encoder(work.config, 0).to(_team(work).device)
-    sides: dict[str, Side] = {"documents": "document"}
+    sides: dict[str, Side] = {"documents": "document", "names": "label"}
     sides |= {_label_tokens(work.config, fold): "label" for fold in _FOLDS}
     for name, side in sides.items():
         states = pooled_states(encoder, work.run.tokens(name), side)
@@ -166,12 +167,15 @@ def _train(
 
 
 def make_index(work: Work) -> None:
-    """Vectors of all labels, and of the training documents."""
+    """Vectors of all labels and of their names, and of the training documents."""
     run, config = work.run, work.config
     encoder = pretrained.load(run.encoder_folder("encoder")).to(_team(work).device)
     labels = _label_texts(run, config, "final")
     documents = _documents(run, config, np.arange(run.Y.shape[0]))
     index_labels(encoder, labels).save(work.folder / "labels")
+    names = _index_names(run, config, encoder)
+    if names is not None:
+        names.save(work.folder / "names")
     index_documents(encoder, documents).save(work.folder / "documents")
 
 
@@ -184,11 +188,19 @@ def rehearsed_rankings(run: Run, config: Config, rehearsal: Rehearsal) -> dict[s
         index_labels(encoder, _label_texts(run, config, "rehearsal")),
         index_documents(encoder, _documents(run, config, rehearsal.rest)),
         run.Y[rehearsal.rest],
+        names=_index_names(run, config, encoder),
         neighbours=config.neighbours.k,
         sharpness=config.neighbours.sharpness,
     )
     held_out = encode(encoder, _documents(run, config, rehearsal.held_out), "document")
     return retriever.rank(held_out, config.fusion.depth)
+
+
+def _index_names(run: Run, config: Config, encoder: DualEncoder) -> LabelIndex | None:
+    """The labels' names; None where labels are known by them anyway: it would be a part twice."""
+    if config.retrieval.label_text == "name":
+        return None
+    return index_labels(encoder, _texts(run, config, "names"))
 
 
 def _team(work: Work) -> Processes:
@@ -218,7 +230,11 @@ def _documents(run: Run, config: Config, rows: NDArray[np.int64]) -> Texts:
 
 def _label_texts(run: Run, config: Config, fold: Fold) -> Texts:
     """Label names or pseudo descriptions, likewise."""
-    name = _label_tokens(config, fold)
+    return _texts(run, config, _label_tokens(config, fold))
+
+
+def _texts(run: Run, config: Config, name: str) -> Texts:
+    """All that the run keeps under this name, likewise."""
     return run.states(name) if config.encoder.training == "frozen" else run.tokens(name)
 
 

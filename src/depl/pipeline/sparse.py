@@ -88,7 +88,10 @@ def make_fusion(work: Work) -> None:
 
         rankings |= rehearsed_rankings(run, config, rehearsal)
     fusion = Fusion(
-        candidates=config.fusion.candidates, seed=config.seed, n_threads=config.threads or None
+        candidates=config.fusion.candidates,
+        head_loss=config.fusion.head_loss,
+        seed=config.seed,
+        n_threads=config.threads or None,
     )
     known = run.Y[rehearsal.rest]
     counts = csr_array(known).sum(axis=0)

@@ -12,6 +12,7 @@ const PARTS = {
   names: ["Label name", "the label's names found in the text"],
   classifier: ["Classifier", "the neural classifier"],
   retrieval: ["Description", "the meaning of the text against that of the label's description"],
+  "name retrieval": ["Name's meaning", "the meaning of the text against that of the label's name"],
   neighbours: ["Neighbours", "labels of similar training documents"],
 };
 
