@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from paper import CORPORA
 
-from depl._io import write_text
+from depl._io import lock, write_text
 from depl.errors import DeplError
 from depl.evaluation import Report
 
@@ -126,6 +126,22 @@ def read_results(folder: Path = RESULTS) -> dict[str, Measured]:
             ) from error
         corpora[corpus] = known
     return dict(sorted(corpora.items()))
+
+
+def add_system(path: Path, facts: Mapping[str, Any], system: str, entry: Mapping[str, Any]) -> None:
+    """Put one system into a file of results, in which other commands may be writing, too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (path.parent / ".lock").open("w") as handle:
+        lock(handle, wait=True)
+        known = read_systems(path)
+        write_result(path, {**facts, "systems": known | {system: entry}})
+
+
+def read_systems(path: Path) -> dict[str, Any]:
+    """The systems in a file of results; none if there is no such file."""
+    if not path.exists():
+        return {}
+    return dict(json.loads(path.read_text(encoding="utf-8"))["systems"])
 
 
 def write_result(path: Path, result: Mapping[str, Any]) -> None:

@@ -14,7 +14,6 @@ says so. The command fails if a score is further from what is expected than the 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 import tomllib
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measured import RESULTS, in_a_line, origin, value, write_result
+from measured import RESULTS, add_system, in_a_line, origin, read_systems, value
 from paper import SEEN_ONLY
 
 import depl
@@ -69,19 +68,19 @@ def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, A
     if "suffix" in experiment:  # another kind of run than that of the paper's systems
         stem, suffix = f"{stem}-{experiment['config']}", f", {experiment['suffix']}"
     path = args.results / f"{stem}.json"
-    result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"systems": {}}
     wanted = args.only or experiment["systems"]
+    known = read_systems(path)
     if not args.redo:
-        wanted = [s for s in wanted if s not in result["systems"]]
+        wanted = [s for s in wanted if s not in known]
     if not wanted:
         print(f"{path} has all of it.")
-        return dict(result["systems"])
+        return known
     overrides = [*experiment.get("set", {}).get(name, []), f"seed={args.seed}", *args.set]
     config = depl.Config.load(experiment["config"], overrides)
     data = depl.read(args.corpus, splits=["train", "dev"])
     until = experiment.get("until")
     run = pipeline.fit(data.train, args.out / stem, config, until=until, observe=_tell)
-    result |= {
+    facts = {
         **origin(name, "torch", "transformers", "scikit-learn", seed=args.seed),
         "stages": {s: e["seconds"] for s, e in run.manifest()["stages"].items()},
     }
@@ -92,12 +91,12 @@ def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, A
         report = evaluate_known(
             ranking, data.dev, labels=run.labels, train_counts=counts, n_train=n_train
         )
-        result["systems"][system] = {
+        entry = {
             "command": f"{command} --seed {args.seed}",
             "seconds": seconds,
             "report": report.to_json(bins=True),
         }
-        write_result(path, result)  # at once: the next system may take minutes
+        add_system(path, facts, system, entry)  # at once: the next one may take minutes
         print(f"{name} seed {args.seed}  {system}: {in_a_line(report)}", flush=True)
 
     parts = {s + suffix: part for part, s in PARTS.items() if s + suffix in wanted}
@@ -115,7 +114,7 @@ def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, A
         for system, ranking in variants.rankings(run, data.dev, trained, K):
             keep(system, ranking, round(time.perf_counter() - start, 1))
             start = time.perf_counter()
-    return dict(result["systems"])
+    return read_systems(path)
 
 
 def compare(expected: dict[str, dict[str, float]], found: dict[str, Any]) -> int:

@@ -7,6 +7,7 @@ import itertools
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,21 @@ def rows(text):
     """The cells of each line of the tables, by the first cell."""
     lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     return {line[0]: line[1:] for line in lines}
+
+
+def test_commands_that_write_into_one_file_lose_nothing_of_each_other(tables, tmp_path):
+    measured = importlib.import_module("measured")
+    path = tmp_path / "results" / "toy-seed0.json"
+    facts = {"corpus": "toy", "split": "dev", "seed": 0}
+
+    def add(name):
+        measured.add_system(path, facts, name, {"seconds": 1.0, "report": report(40.0)})
+
+    names = [f"system {i}" for i in range(24)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, names))
+    assert set(measured.read_systems(path)) == set(names)
+    assert set(tables.read_results(path.parent)["toy"].reports) == set(names)
 
 
 def test_a_cell_is_the_mean_of_the_seeds_and_their_sample_standard_deviation(tables, tmp_path):

@@ -45,7 +45,7 @@ def choose_power(
     inverse : array of shape (n_labels,)
         Inverse propensities.
     head_loss : float
-        By so many points P@1, and P@5, may fall.
+        By so many points P@1, and P@5, may fall; 0 favours nothing.
     """
 
     def scores(power: float) -> dict[str, float]:
@@ -53,6 +53,8 @@ def choose_power(
         best = Ranking.from_pairs(rows, labels, raised, Y.shape[0], max(CUTS))
         return precision_and_psp(best.indices, Y, inverse, CUTS)
 
+    if head_loss == 0:
+        return 0.0
     found = {power: scores(power) for power in POWERS}
     plain = found[0.0]
     # A rounding error must not decide.

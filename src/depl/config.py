@@ -171,7 +171,9 @@ class FusionConfig:
     depth: int = _setting(100, "labels each part ranks", ge(1))
     candidates: int = _setting(40, "how many of them may be suggested", ge(1))
     head_loss: float = _setting(
-        0.2, "points of P@1, and of P@5, that may be given up so that rare labels rise", ge(0)
+        0.2,
+        "points of P@1 and P@5 that may be given up so that rare labels rise; 0: none rise",
+        ge(0),
     )
 
 

@@ -66,7 +66,7 @@ class Fusion:
     learning_rate : float
         How much each adds.
     head_loss : float
-        How many points P@1 and P@5 may each fall so that rare labels rise.
+        How many points P@1 and P@5 may each fall so that rare labels rise; 0: they do not.
     seed : int
         For the folds, and for the bins of the features.
     n_threads : int or None
