@@ -118,10 +118,11 @@ class Follow:
 
     def fusion(self) -> None:
         """What every part says of the likeliest labels, and what the fusion makes of it."""
-        heads = "".join(f"{part:>14}" for part in self.parts)
+        widths = {part: max(14, len(part) + 2) for part in self.parts}
+        heads = "".join(f"{part:>{width}}" for part, width in widths.items())
         print(f"\nfusion: {'label':18} documents{heads}  probability")
         for j, p in best(self.model.predict([self.text], BEST), BEST):
-            said = "".join(f"{place(ranking, j):>14}" for ranking in self.parts.values())
+            said = "".join(f"{place(x, j):>{widths[part]}}" for part, x in self.parts.items())
             print(f"  {self.name(j):26} {self.model.train_counts[j]:7,}{said} {p:12.2f}")
 
     def name(self, label: int) -> str:

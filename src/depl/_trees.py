@@ -7,6 +7,7 @@ gives the same sums as scikit-learn, and starts within microseconds for a single
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -90,13 +91,12 @@ class Trees:
         """
         if y.all() or not y.any():
             return cls.constant(prior(y))
-        from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         unknown = np.isnan(X).all(axis=0)
         if unknown.any():  # scikit-learn cannot bin a column without a single value
             X = np.where(unknown, np.float32(0.0), X)
-        model = HistGradientBoostingClassifier(
+        model = boosting_class()(
             min_samples_leaf=min_leaf, random_state=seed, early_stopping=False, **shape
         )
         # With few rows the threads of a parallel loop wait for each other longer than they work.
@@ -167,6 +167,25 @@ class Trees:
         if not sound:
             raise RunError("The trees of the fusion are damaged. Delete its folder and fit again.")
         return trees
+
+
+def boosting_class() -> Any:  # noqa: ANN401 - scikit-learn is untyped
+    """scikit-learn's boosting, slow to import.
+
+    Its threads meet thousands of times a second, and by default they wait by turning round and
+    round. Where something else wants the cores, each then waits for one that is not running: two
+    fits side by side on two cores took 25 times as long as one. Told to sleep, they take as long as
+    one. The OpenMP library reads this when it is loaded and never again, so this must be called
+    before anything else imports scikit-learn, as transformers does.
+    """
+    before = os.environ.get("OMP_WAIT_POLICY")
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+    finally:
+        if before is None:
+            del os.environ["OMP_WAIT_POLICY"]
+    return HistGradientBoostingClassifier
 
 
 def prior(y: NDArray[np.bool_]) -> float:

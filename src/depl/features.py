@@ -18,7 +18,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
-from sklearn.feature_extraction.text import TfidfTransformer
 
 from depl._progress import track
 from depl.errors import ConfigError, CorpusError, MissingExtraError, NotFittedError
@@ -27,6 +26,7 @@ Analyzer = Literal["simplemma", "spacy", "words"]
 
 WORD = re.compile(r"\w\w+")
 _CHUNK = 1_000  # documents a worker takes at a time
+_PORTION = 4_096  # documents that are weighed at a time
 _SERIAL_BELOW = 8_000  # documents; for fewer, starting workers costs more than it saves
 
 
@@ -146,12 +146,19 @@ class TfidfFeatures:
         return places
 
     def _weigh(self, tf: csr_array) -> csr_array:
-        if tf.shape[0] == 0:
-            return tf.astype(np.float32)
-        weights = TfidfTransformer(sublinear_tf=self.sublinear_tf)
-        weights.idf_ = self.idf_
-        X = csr_array(weights.transform(tf.astype(np.float32)))
+        """Tf-idf of counts, rows of length 1."""
+        X = tf.astype(np.float32)
         X.sort_indices()
+        # In portions, so that what is in double precision stays small.
+        for first in range(0, X.shape[0], _PORTION):
+            ends = X.indptr[first : first + _PORTION + 1]
+            values = X.data[ends[0] : ends[-1]]
+            if self.sublinear_tf:
+                values[:] = np.log(values) + 1
+            values *= self.idf_[X.indices[ends[0] : ends[-1]]]
+            rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+            squares = np.bincount(rows, values.astype(np.float64) ** 2, minlength=len(ends) - 1)
+            values /= np.sqrt(squares)[rows]
         return X
 
     def _terms_of(self, forms: Sequence[str]) -> list[str]:
