@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from depl._progress import track
 from depl.errors import MissingExtraError
 
+_CHARACTERS = 8  # a token that are read; most have fewer
 _CHUNK = 2_000  # texts a call of the tokenizer, which works on them in parallel
 
 
@@ -79,15 +80,37 @@ def _cutting_tokenizer(folder: Path, max_tokens: int, written: int):  # type: ig
 
 
 def tokenize(texts: Sequence[str], folder: Path, max_tokens: int) -> Tokens:
-    """Token ids of every text, special tokens included, cut to ``max_tokens``."""
+    """Token ids of every text, special tokens included, cut to ``max_tokens``.
+
+    A tokenizer reads a text to its end before it cuts. Most texts fill their tokens long before, so
+    they are begun only, up to a space; those that do not fill them are read whole.
+    """
     written = (folder / "tokenizer.json").stat().st_mtime_ns
     tokenizer = _cutting_tokenizer(folder, max_tokens, written)
     starts = range(0, len(texts), _CHUNK)
     rows: list[list[int]] = []
     for i in track(starts, "tokens", total=len(starts)):
-        encodings = tokenizer.encode_batch_fast(list(texts[i : i + _CHUNK]))
-        rows.extend(encoding.ids for encoding in encodings)
+        whole = texts[i : i + _CHUNK]
+        begun = [_beginning(text, _CHARACTERS * max_tokens) for text in whole]
+        found = [encoding.ids for encoding in tokenizer.encode_batch_fast(begun)]
+        short = [
+            j
+            for j, ids in enumerate(found)
+            if len(ids) < max_tokens and len(begun[j]) < len(whole[j])
+        ]
+        again = tokenizer.encode_batch_fast([whole[j] for j in short])
+        for j, encoding in zip(short, again, strict=True):
+            found[j] = encoding.ids
+        rows += found
     return Tokens.from_rows(rows)
+
+
+def _beginning(text: str, length: int) -> str:
+    """The text up to the last space before this length; all of it where there is none."""
+    if len(text) <= length:
+        return text
+    end = text.rfind(" ", length // 2, length)
+    return text if end < 0 else text[:end]
 
 
 def batches(

@@ -95,3 +95,34 @@ def test_a_missing_library_is_named_with_its_extra(tiny_folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(MissingExtraError, match=r"depl\[neural\]"):
         load_tokenizer(tiny_folder)
+
+
+def test_texts_that_are_begun_only_have_the_tokens_of_the_whole(tiny_folder, vocabulary):
+    rng = np.random.default_rng(0)
+    words = [w for w in vocabulary if w.isalpha()]
+    texts = []
+    for _ in range(300):
+        pieces = rng.choice([*words, "x" * 90, "\n", "  ", "-", "Ärger", "\u0301"], 60).tolist()
+        glue = [str(g) for g in rng.choice([" ", " ", "", "\n", " " * 40], 60)]
+        texts.append("".join(p + g for p, g in zip(pieces, glue, strict=True)))
+    texts += ["", "x" * 5000, " " * 5000, " ".join(["x" * 99] * 50), f"{words[0]}{' ' * 4000}end"]
+    plain = load_tokenizer(tiny_folder)
+    for max_tokens in (3, 8, 24):
+        plain.enable_truncation(max_tokens)
+        expected = [e.ids for e in plain.encode_batch(texts)]
+        assert unpacked(tokenize(texts, tiny_folder, max_tokens)) == expected
+
+
+def test_long_texts_are_not_read_to_their_end(tiny_folder, monkeypatch):
+    read = []
+    tokenizer = load_tokenizer(tiny_folder)
+    tokenizer.enable_truncation(8)
+
+    class Reader:
+        def encode_batch_fast(self, texts):
+            read.append(sum(map(len, texts)))
+            return tokenizer.encode_batch_fast(texts)
+
+    monkeypatch.setattr(module, "_cutting_tokenizer", lambda *_: Reader())
+    tokenize(["a b c d " * 1000, "short"], tiny_folder, 8)
+    assert sum(read) < 100
