@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from depl import api, evaluation
+from depl._trees import boosting_class
 from depl.classifier import Classifier
 from depl.cli.console import err, out, progress
 from depl.cli.evaluate import print_table
@@ -35,6 +36,7 @@ def demo(folder: Path) -> None:
             "[yellow]Without the encoder:[/] this is the sparse half of depl alone. "
             "[bold]pip install 'depl\\[neural]'[/] for all of it.\n"
         )
+    boosting_class()  # before the pages of scikit-learn are read, which imports it in its own way
     with progress():
         data = read_docstrings()
         config = Config.load("cpu-frozen" if neural else "sparse")
