@@ -15,6 +15,7 @@ from scipy.special import expit, logit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
+from depl._pairs import candidate_pairs
 from depl._rare import POWERS, choose_power
 from depl._trees import Trees
 from depl.errors import ConfigError, DeplError, NotFittedError, RunError
@@ -67,9 +68,7 @@ def test_candidates_and_features_are_those_of_a_plain_search(seed, limit, n_part
         scores[rng.random(scores.shape) < 0.4] = -np.inf
         rankings[str(p)] = Ranking.from_scores(scores, int(rng.integers(1, 9)))
     counts = rng.integers(0, 9, 9)
-    fusion = Fusion(candidates=limit)
-    fusion.parts_ = tuple(rankings)
-    rows, labels, X = fusion._pairs(rankings, counts)
+    rows, labels, X = candidate_pairs(rankings, limit, counts)
 
     expected = []
     for i in range(n):
@@ -422,7 +421,7 @@ def test_runs_from_before_rare_labels_were_favoured_are_read(fitted, tmp_path):
     del kept["favour"], kept["n_train"], kept["settings"]["head_loss"]
     path.write_text(json.dumps(kept))
     slope, offset = fusion._line
-    rows, labels, X = fusion._pairs(rankings, counts)
+    rows, labels, X = candidate_pairs(rankings, fusion.candidates, counts)
     plain = expit(slope * fusion._trees.log_odds(X) + offset).astype(np.float32)
     expected = Ranking.from_pairs(rows, labels, plain, len(rankings["part 0"]), 9)
     assert np.array_equal(Fusion.load(tmp_path).rank(rankings, counts, 9).indices, expected.indices)

@@ -6,11 +6,12 @@ trained on, boosted trees learn what the scores and places that the parts give a
 about whether the document carries it. A label's training count is a feature too, because it says
 which part to trust.
 
-The features of a (document, label) pair are, for every part, the label's score and its place in
-that part's ranking, both missing where the part does not list it, and the log of 1 + its training
-count. A better score or place never lowers the probability; asking that of the trees found more of
-the rare labels (PSP@5 73.0 against 72.7 on a slice of 4,500 EURLEX57K documents with seven parts).
-Exact scores in place of missing ones, or the gap to a part's best score, were no better there.
+The features of a (document, label) pair (``_pairs``) are, for every part, the label's score and its
+place in that part's ranking, both missing where the part does not list it, and the log of 1 + its
+training count. A better score or place never lowers the probability; asking that of the trees found
+more of the rare labels (PSP@5 73.0 against 72.7 on a slice of 4,500 EURLEX57K documents with seven
+parts). Exact scores in place of missing ones, or the gap to a part's best score, were no better
+there.
 
 Then rare labels are favoured, as far as it costs the frequent ones next to nothing (``_rare``): on
 EURLEX57K, where the sparse half alone gives up 0.1 points of P@5, the macro-F1@5 of labels with 1
@@ -34,8 +35,9 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 from depl._io import explain_os_errors, read_json, read_tensors, write_json, write_tensors
+from depl._pairs import are_carried, candidate_pairs, said_of
 from depl._rare import CUTS, choose_power, favour
-from depl._trees import Trees, logistic_line, pair_features, prior
+from depl._trees import Trees, logistic_line, prior
 from depl.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.metrics import Hits, inverse_propensities, precision_and_psp, reliability
 from depl.ranking import Ranking
@@ -165,8 +167,8 @@ class Fusion:
                 f"Take documents with labels, or do without the fusion."
             )
 
-        rows, labels, X = self._pairs(rankings, train_counts)
-        carried = _carried(rows, labels, Y)
+        rows, labels, X = candidate_pairs(rankings, self.candidates, train_counts)
+        carried = are_carried(rows, labels, Y)
         fold = (documents % _FOLDS)[rows]
         log_odds = np.empty(len(X))
         for f in range(_FOLDS):
@@ -228,7 +230,7 @@ class Fusion:
         def rank_block(first: int) -> Ranking:
             some = slice(first, first + _BLOCK)
             block = {x: rankings[x].take(some) for x in self.parts_}
-            rows, labels, X = self._pairs(block, train_counts)
+            rows, labels, X = candidate_pairs(block, self.candidates, train_counts)
             log_odds = favour(self._trees.log_odds(X), labels, inverse, self.favour_)
             scores = expit(slope * log_odds + offset).astype(np.float32)
             return Ranking.from_pairs(rows, labels, scores, min(_BLOCK, n - first), k)
@@ -253,7 +255,7 @@ class Fusion:
         self._check_fitted()
         self._check(rankings, len(train_counts))
         slope, offset = self._line
-        said = [_said(rankings[x], row, label) for x in self.parts_]
+        said = [said_of(rankings[x], row, label) for x in self.parts_]
         if self.chosen_ != FUSION:
             given = dict.fromkeys(self.parts_, 0.0)
             score = said[self.parts_.index(self.chosen_)][0]
@@ -333,27 +335,6 @@ class Fusion:
             monotonic_cst=[1] * n_parts + [-1] * n_parts + [0],
         )
 
-    def _pairs(
-        self, rankings: Mapping[str, Ranking], train_counts: NDArray[np.integer]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-        """Rows, labels and features of all candidates, by row and then by label."""
-        some = [rankings[x] for x in self.parts_]
-        room = len(some[0]) * sum(min(self.candidates, x.k) for x in some)
-        rows, labels = np.empty(room, np.int64), np.empty(room, np.int64)
-        X = np.full((room, 2 * len(some) + 1), np.nan, np.float32)
-        size = pair_features(
-            np.concatenate([x.indices for x in some], axis=1, dtype=np.int32),
-            np.concatenate([x.scores for x in some], axis=1, dtype=np.float32),
-            np.cumsum([0, *(x.k for x in some)]),
-            self.candidates,
-            rows,
-            labels,
-            X,
-        )
-        rows, labels, X = rows[:size], labels[:size], X[:size]
-        X[:, -1] = np.log1p(train_counts[labels])
-        return rows, labels, X
-
     def _check(self, rankings: Mapping[str, Ranking], n_labels: int, n: int | None = None) -> int:
         """Refuse rankings that cannot be combined; tells how many documents they rank."""
         if set(rankings) != set(self.parts_):
@@ -390,22 +371,6 @@ def _probabilities(part: Ranking, slope: float, offset: float) -> Ranking:
     """A part's ranking as it is, its scores made into probabilities."""
     probability = expit(slope * part.scores + offset).astype(np.float32)
     return Ranking(part.indices, np.where(part.indices >= 0, probability, -np.inf))
-
-
-def _carried(rows: NDArray[np.int64], labels: NDArray[np.int64], Y: csr_array) -> NDArray[np.bool_]:
-    """Whether the document of each pair carries its label."""
-    n, n_labels = Y.shape
-    there = np.repeat(np.arange(n, dtype=np.int64), np.diff(Y.indptr)) * n_labels + Y.indices
-    return np.isin(rows * n_labels + labels, there[Y.data != 0])
-
-
-def _said(ranking: Ranking, row: int, label: int) -> tuple[float, float]:
-    """Score and place of a label in a document's row; both NaN where it is not."""
-    place = np.flatnonzero(ranking.indices[row] == label)
-    if not len(place):
-        return np.nan, np.nan
-    score = float(ranking.scores[row, place[0]])
-    return (score if np.isfinite(score) else np.nan), float(place[0])
 
 
 def _scores(ranking: Ranking, Y: csr_array, inverse: NDArray[np.float64]) -> dict[str, float]:
