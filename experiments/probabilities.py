@@ -92,8 +92,9 @@ def asked_and_got(
         there, carried = kept.indices >= 0, np.ones(len(hits.labels), bool)
         if kind is not None:
             there, carried = there & (band[kept.indices] == kind), band[hits.labels] == kind
-        right = hits.correct[there].sum()
-        return [f"{right / there.sum():.3f}", f"{there.sum():,}", f"{right / carried.sum():.3f}"]
+        right, suggested, all_ = (int(x.sum()) for x in (hits.correct[there], there, carried))
+        precision = f"{right / suggested:.3f}" if suggested else "–"
+        return [precision, f"{suggested:,}", f"{right / all_:.3f}" if all_ else "–"]
 
     for precision in ASKED:
         threshold = thresholds.for_precision(precision)
