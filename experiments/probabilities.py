@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from blocks import row
 from scipy.sparse import csr_array
 
 import depl
@@ -116,7 +117,7 @@ def asked_and_got(
 def print_table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
     """As markdown."""
     for cells in (head, ["---"] * len(head), *rows):
-        print("| " + " | ".join(cells) + " |")
+        print(row(cells))
     print()
 
 

@@ -21,7 +21,8 @@ def script():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(EXPERIMENTS)
         yield importlib.import_module("probabilities")
-        sys.modules.pop("probabilities", None)
+        for name in ("probabilities", "blocks", "measured", "paper"):
+            sys.modules.pop(name, None)
 
 
 def curve(*points):
