@@ -175,8 +175,8 @@ def boosting_class() -> Any:  # noqa: ANN401 - scikit-learn is untyped
     Its threads meet thousands of times a second, and by default they wait by turning round and
     round. Where something else wants the cores, each then waits for one that is not running: two
     fits side by side on two cores took 25 times as long as one. Told to sleep, they take as long as
-    one. The OpenMP library reads this when it is loaded and never again, so this must be called
-    before anything else imports scikit-learn, as transformers does.
+    one. The OpenMP library reads this when it is loaded and never again: whoever imports
+    scikit-learn for another reason calls this first.
     """
     before = os.environ.get("OMP_WAIT_POLICY")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -22,7 +22,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 from depl import _io
-from depl._trees import boosting_class
 from depl.config import Config
 from depl.corpus import Corpus
 from depl.errors import ConfigError, RunError
@@ -199,7 +198,6 @@ def fit(
         from depl.pretrained import find_encoder
 
         find_encoder(config.encoder.name)  # an encoder that is not there is told before the work
-    boosting_class()  # before the neural libraries import scikit-learn in their own way
     with run.locked():
         _refuse_other_corpus(run, contents, overwrite)
         run.write_manifest(run.manifest())
