@@ -20,9 +20,9 @@ POWERS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 CUTS = (1, 5)
 
 
-def favour(log_odds: Floats, labels: NDArray[np.integer], inverse: Floats, power: float) -> Floats:
-    """The log-odds of labels with the power of their inverse propensities added."""
-    raised: Floats = log_odds + power * np.log(inverse[labels])
+def favour(log_odds: Floats, inverse: Floats, power: float) -> Floats:
+    """The log-odds of pairs; the odds are multiplied by a power of their inverse propensities."""
+    raised: Floats = log_odds + power * np.log(inverse)
     return raised
 
 
@@ -49,7 +49,7 @@ def choose_power(
     """
 
     def scores(power: float) -> dict[str, float]:
-        raised = favour(log_odds, labels, inverse, power)
+        raised = favour(log_odds, inverse[labels], power)
         best = Ranking.from_pairs(rows, labels, raised, Y.shape[0], max(CUTS))
         return precision_and_psp(best.indices, Y, inverse, CUTS)
 

@@ -177,7 +177,7 @@ class Fusion:
         inverse = inverse_propensities(train_counts, n_train)
         self.favour_ = choose_power(rows, labels, log_odds, Y, inverse, self.head_loss)
         self._n_train = n_train
-        log_odds = favour(log_odds, labels, inverse, self.favour_)
+        log_odds = favour(log_odds, inverse[labels], self.favour_)
         # By folds, so that it also undoes the overconfidence that trees have on few documents.
         slope, offset = logistic_line(log_odds, carried)
         probability = expit(slope * log_odds + offset)
@@ -225,13 +225,12 @@ class Fusion:
         if self.chosen_ != FUSION:
             return _probabilities(rankings[self.chosen_].top(k), slope, offset)
 
-        inverse = inverse_propensities(train_counts, self._n_train)
-
         def rank_block(first: int) -> Ranking:
             some = slice(first, first + _BLOCK)
             block = {x: rankings[x].take(some) for x in self.parts_}
             rows, labels, X = candidate_pairs(block, self.candidates, train_counts)
-            log_odds = favour(self._trees.log_odds(X), labels, inverse, self.favour_)
+            inverse = inverse_propensities(train_counts[labels], self._n_train)
+            log_odds = favour(self._trees.log_odds(X), inverse, self.favour_)
             scores = expit(slope * log_odds + offset).astype(np.float32)
             return Ranking.from_pairs(rows, labels, scores, min(_BLOCK, n - first), k)
 
