@@ -17,7 +17,7 @@ from blocks import row
 from scipy.sparse import csr_array
 
 import depl
-from depl.evaluation import BANDS, band_of
+from depl.evaluation import BANDS, aligned_with_counts, band_of
 from depl.metrics import Hits, Reliability, reliability
 from depl.ranking import Ranking
 from depl.thresholds import Thresholds, keep
@@ -40,9 +40,7 @@ def main() -> None:
     if model.thresholds is None:
         parser.error(f"{args.run} was not fitted to its end and has no probabilities.")
     split = getattr(depl.read(args.corpus, splits=[args.split]), args.split)
-    documents = split.aligned(model.labels)
-    counts = np.zeros(len(documents.labels), np.int64)
-    counts[: len(model.train_counts)] = model.train_counts
+    documents, counts = aligned_with_counts(split, model.labels, model.train_counts)
     ranking = model.predict(split.texts, k=DEPTH)
     best = ranking.top(BEST)
     hits = Hits.of(best.indices, documents.Y)

@@ -204,10 +204,17 @@ def evaluate_known(
 
     Labels of the documents that the run does not know count as missed.
     """
+    aligned, counts = aligned_with_counts(corpus, labels, train_counts)
+    return evaluate(ranking, aligned, train_counts=counts, n_train=n_train, **options)
+
+
+def aligned_with_counts(
+    corpus: Corpus, labels: LabelSet, train_counts: NDArray[np.integer]
+) -> tuple[Corpus, NDArray[np.integer]]:
+    """A corpus in a run's label order, and the counts of those labels and of all it has besides."""
     aligned = corpus.aligned(labels)
     unknown = np.zeros(len(aligned.labels) - len(labels), np.int64)
-    counts = np.concatenate([train_counts, unknown])
-    return evaluate(ranking, aligned, train_counts=counts, n_train=n_train, **options)
+    return aligned, np.concatenate([train_counts, unknown])
 
 
 def popularity(train_counts: NDArray[np.integer], n_documents: int, k: int) -> Ranking:
