@@ -23,9 +23,9 @@ from rich.table import Table
 from sentence_transformers import SentenceTransformer
 
 import depl
-from depl.encoding import encode
-from depl.pretrained import DEFAULT_ENCODER, find_encoder, load_encoder
-from depl.tokens import tokenize
+from depl.neural.encoder_files import DEFAULT_ENCODER, find_encoder, load_encoder
+from depl.neural.encoding import encode
+from depl.neural.tokens import tokenize
 
 OURS, SMALL, THEIRS = "depl", "depl, int8", "SentenceTransformer"
 READY = "depl, tokens ready"

@@ -19,11 +19,11 @@ from peers import environment
 
 TIMED = """
 import json, sys, time
-from depl.features import TfidfFeatures
+from depl.sparse.tfidf import TfidfFeatures
 texts = json.load(open(sys.argv[2]))
 features = TfidfFeatures(analyzer=sys.argv[1])
 if sys.argv[1] == "spacy":
-    from depl.features import load_spacy
+    from depl.sparse.tfidf import load_spacy
     load_spacy("en")
 start = time.perf_counter()
 X = features.fit_transform(texts)

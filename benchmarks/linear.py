@@ -18,8 +18,8 @@ from rich.table import Table
 from scipy.sparse import csr_matrix, save_npz
 
 import depl
-from depl.evaluation import BANDS, Report, band_of, evaluate
-from depl.ranking import Ranking
+from depl.core.ranking import Ranking
+from depl.evaluation.scores import BANDS, Report, band_of, evaluate
 from peers import PeerResult, run_peer
 
 HERE = Path(__file__).parent

@@ -15,15 +15,15 @@ import time
 import numpy as np
 import torch
 
-from depl.corpus import indicator
-from depl.encoding import encode
-from depl.index import LabelIndex
-from depl.pretrained import DEFAULT_ENCODER, find_encoder, load_encoder
-from depl.ranking import Ranking
-from depl.retriever import unit_vectors
-from depl.sampling import LabelSampler
-from depl.tokens import Tokens, load_tokenizer
-from depl.training import Schedule, train
+from depl.core.corpus import indicator
+from depl.core.ranking import Ranking
+from depl.neural.encoder_files import DEFAULT_ENCODER, find_encoder, load_encoder
+from depl.neural.encoding import encode
+from depl.neural.index import LabelIndex
+from depl.neural.retriever import unit_vectors
+from depl.neural.sampling import LabelSampler
+from depl.neural.tokens import Tokens, load_tokenizer
+from depl.neural.training import Schedule, train
 
 DOCUMENTS = 20_000
 PER_DOCUMENT = 5

@@ -28,8 +28,8 @@ from rich.console import Console
 from scipy.sparse import csr_array, load_npz
 
 import depl
-from depl.evaluation import evaluate
-from depl.ranking import Ranking
+from depl.core.ranking import Ranking
+from depl.evaluation.scores import evaluate
 from linear import prepare
 from peers import run_peer
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import depl
-from depl.evaluation import evaluate
+from depl.evaluation.scores import evaluate
 
 CULLS = (0.01, 0.05, 0.1)
 BONUSES = (0.0, 0.01, 0.015, 0.02, 0.025, 0.03)

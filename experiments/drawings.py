@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from measured import TAIL_ALL, Measured, Score
 from paper import CURVES, LENGTHS, SYSTEMS
 
-from depl.evaluation import Bin, Report
-from depl.figures import COLOURS, INK, LINE, draw_bins, svg
+from depl.evaluation.figures import COLOURS, INK, LINE, draw_bins, svg
+from depl.evaluation.scores import Bin, Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

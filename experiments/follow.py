@@ -16,11 +16,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import depl
-from depl.encoding import encode
-from depl.features import WORD
-from depl.pretrained import DEFAULT_ENCODER, find_encoder, load_encoder
-from depl.retriever import unit_vectors
-from depl.tokens import load_tokenizer, tokenize
+from depl.neural.encoder_files import DEFAULT_ENCODER, find_encoder, load_encoder
+from depl.neural.encoding import encode
+from depl.neural.retriever import unit_vectors
+from depl.neural.tokens import load_tokenizer, tokenize
+from depl.sparse.tfidf import WORD
 
 BEST, TERMS, HARD, MAX_TOKENS = 6, 12, 10, 256  # labels and terms to show; depl's settings
 

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
 import depl
-from depl._io import write_json
-from depl.corpus import Corpus
+from depl.core.corpus import Corpus
+from depl.core.storage import write_json
 
 GROUPS = {"1": (1, 1), "1-9": (1, 9)}  # training documents of a label, from and to
 TOP = 10

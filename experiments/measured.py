@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from paper import CORPORA
 
-from depl._io import lock, write_text
-from depl.errors import DeplError
-from depl.evaluation import Report
+from depl.core.errors import DeplError
+from depl.core.storage import lock, write_text
+from depl.evaluation.scores import Report
 
 RESULTS = Path(__file__).parent / "results"
 _THEORY = "-theory"  # what the name of a file of that kind ends in

@@ -17,10 +17,10 @@ from blocks import row
 from scipy.sparse import csr_array
 
 import depl
-from depl.evaluation import BANDS, aligned_with_counts, band_of
-from depl.metrics import Hits, Reliability, reliability
-from depl.ranking import Ranking
-from depl.thresholds import Thresholds, keep
+from depl.core.ranking import Ranking
+from depl.evaluation.metrics import Hits, Reliability, reliability
+from depl.evaluation.scores import BANDS, aligned_with_counts, band_of
+from depl.fusion.thresholds import Thresholds, keep
 
 DEPTH = 200  # suggestions a document that a threshold chooses from
 BEST = 5  # those whose probabilities are checked

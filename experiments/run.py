@@ -25,9 +25,9 @@ from measured import RESULTS, add_system, in_a_line, origin, read_systems, value
 from paper import SEEN_ONLY
 
 import depl
-from depl import pipeline
-from depl.evaluation import Report, evaluate_known
-from depl.ranking import Ranking
+from depl.core.ranking import Ranking
+from depl.evaluation.scores import Report, evaluate_known
+from depl.pipeline import fit as pipeline
 
 HERE = Path(__file__).parent
 K, DEPTH = 10, 50  # recall is given at 10; labels are left out of rankings of 50

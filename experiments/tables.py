@@ -24,9 +24,9 @@ from measured import RESULTS, Measured, read_results
 from paper import CURVES, LENGTHS, SYSTEMS
 from theory_blocks import theory_tables
 
-from depl._io import write_text
-from depl.errors import DeplError
-from depl.evaluation import BIN_SIZE
+from depl.core.errors import DeplError
+from depl.core.storage import write_text
+from depl.evaluation.scores import BIN_SIZE
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = Path("docs/images")

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from depl import pretrained
-from depl.corpus import Corpus
-from depl.encoder import DualEncoder, Pooling
-from depl.encoding import encode
+from depl.core.corpus import Corpus
+from depl.core.ranking import Ranking
+from depl.neural import encoder_files
+from depl.neural.distributed import Processes
+from depl.neural.encoder import DualEncoder, Pooling
+from depl.neural.encoding import encode
+from depl.neural.retriever import classifier_ranking, retrieval_ranking
+from depl.neural.sampling import LabelSampler
+from depl.neural.tokens import Tokens, tokenize
+from depl.neural.training import train
 from depl.pipeline.neural import new_encoder, schedule_of
 from depl.pipeline.sparse import describe_labels
-from depl.processes import Processes
-from depl.ranking import Ranking
-from depl.retriever import classifier_ranking, retrieval_ranking
-from depl.run import Run
-from depl.sampling import LabelSampler
-from depl.tokens import Tokens, tokenize
-from depl.training import train
+from depl.run.folder import Run
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ def rankings(
     """Train the named variants one after the other; what each says of the documents."""
     config = run.config()
     device = Processes.launched(config.device).device
-    folder = pretrained.find_encoder(config.encoder.name)
+    folder = encoder_files.find_encoder(config.encoder.name)
     tokens = tokenize(documents.texts, folder, config.encoder.max_tokens)
     for name in names:
         if name == CLASSIFIER:
-            encoder = pretrained.load(run.encoder_folder(CLASSIFIER)).to(device)
+            encoder = encoder_files.load(run.encoder_folder(CLASSIFIER)).to(device)
             yield name, classifier_ranking(encoder, encode(encoder, tokens, "document"), k)
             continue
         labels = _label_tokens(run, VARIANTS[name])
@@ -71,7 +71,7 @@ def _trained(run: Run, variant: Variant, labels: Tokens, title: str) -> DualEnco
     config = run.config()
     section = config.retrieval
     if variant.classifier_first:
-        encoder = pretrained.load(run.encoder_folder(CLASSIFIER))
+        encoder = encoder_files.load(run.encoder_folder(CLASSIFIER))
     else:
         encoder = new_encoder(config, 0)
     encoder.head = None
@@ -101,5 +101,5 @@ def _label_tokens(run: Run, variant: Variant) -> Tokens:
         return run.tokens("names")
     config = run.config().changed([f"descriptions.max_tokens={variant.description}"])
     _, texts = describe_labels(run, config, run.features(), run.linear().weights_)
-    folder = pretrained.find_encoder(config.encoder.name)
+    folder = encoder_files.find_encoder(config.encoder.name)
     return tokenize(texts, folder, variant.description + 2)  # with the two special ones

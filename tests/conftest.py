@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from depl.corpus import Corpus, Dataset, Label, LabelSet
+from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 
 # A shared machine may be slow for a moment; that is no failure of what is tested.
 settings.register_profile("depl", deadline=None)
@@ -136,7 +136,7 @@ def dump(path: Path, rows: list[dict[str, object]]) -> None:
 @pytest.fixture(scope="session")
 def fitted_run(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder with the default settings, to be read only."""
-    from depl.pipeline import fit
+    from depl.pipeline.fit import fit
 
     return fit(dataset.train, tmp_path_factory.mktemp("runs") / "fitted").path
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import depl
-from depl.corpus import Corpus, Dataset, Label, LabelSet
+from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 
 
 def test_all_is_sorted_and_every_name_has_its_home():

@@ -19,7 +19,7 @@ from runner_io import (
 from scipy.sparse import csr_array
 
 import depl
-from depl.linear import OneVsAllSVM
+from depl.sparse.svm import OneVsAllSVM
 
 
 def main() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from depl import evaluation, pipeline
-from depl.classifier import Classifier
-from depl.config import Config
-from depl.corpus import Corpus
-from depl.fusion import FUSION
-from depl.ranking import Ranking
+from depl.core.corpus import Corpus
+from depl.core.ranking import Ranking
+from depl.evaluation import scores
+from depl.fusion.fusion import FUSION
+from depl.model.classifier import Classifier
+from depl.pipeline import fit as pipeline
+from depl.run.config import Config
 
 _DEPTH = 10  # recall is given at 10
 
@@ -46,7 +47,7 @@ def evaluate(
     ks: Sequence[int] = (1, 3, 5),
     A: float = 0.55,
     B: float = 1.5,
-) -> evaluation.Report:
+) -> scores.Report:
     """Score a model's suggestions on documents whose labels are known.
 
     Labels of the documents that the model does not know count as missed.
@@ -60,7 +61,7 @@ def evaluate(
     ks : sequence of int
         The cut-offs; bands and bins are at the largest.
     A, B : float
-        Of the propensities in PSP@k; see ``depl.metrics.inverse_propensities``.
+        Of the propensities in PSP@k; see ``depl.evaluation.metrics.inverse_propensities``.
     """
     ranking = model.predict(corpus.texts, k=max((_DEPTH, *ks)))
     probabilities = model.fusion is not None
@@ -74,7 +75,7 @@ def evaluate_parts(
     ks: Sequence[int] = (1, 3, 5),
     A: float = 0.55,
     B: float = 1.5,
-) -> list[evaluation.Report]:
+) -> list[scores.Report]:
     """Score every part of a model alone, and all of them together last; as ``evaluate`` does."""
     return [
         _report(model, corpus, ranking, ks, (A, B), name, probabilities=name == FUSION)
@@ -91,9 +92,9 @@ def _report(
     name: str,
     *,
     probabilities: bool,
-) -> evaluation.Report:
+) -> scores.Report:
     A, B = propensity
-    return evaluation.evaluate_known(
+    return scores.evaluate_known(
         ranking,
         corpus,
         labels=model.labels,

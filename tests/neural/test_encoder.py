@@ -16,12 +16,12 @@ from transformers import (
     MPNetModel,
 )
 
-from depl.bert import layers_of, token_states
-from depl.encoder import DualEncoder, pooled_batches
-from depl.encoding import encode
-from depl.packing import TokenBank
-from depl.pretrained import load_encoder
-from depl.tokens import Tokens, batches, tokenize
+from depl.neural.bert import layers_of, token_states
+from depl.neural.encoder import DualEncoder, pooled_batches
+from depl.neural.encoder_files import load_encoder
+from depl.neural.encoding import encode
+from depl.neural.packing import TokenBank
+from depl.neural.tokens import Tokens, batches, tokenize
 
 CPU = torch.device("cpu")
 SIZES = {"vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -247,7 +247,7 @@ def test_without_onednn_the_states_are_the_same(encoder, monkeypatch):
     batch = pack_all(random_tokens(LENGTHS["mixed"]))
     with torch.no_grad():
         expected = token_states(encoder.bert, batch, training=False)
-        monkeypatch.setattr("depl.bert._ONEDNN", False)
+        monkeypatch.setattr("depl.neural.bert._ONEDNN", False)
         found = token_states(encoder.bert, batch, training=False)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from depl.errors import MissingExtraError, RunError
-from depl.index import LabelIndex, recall
+from depl.core.errors import MissingExtraError, RunError
+from depl.neural.index import LabelIndex, recall
 
 small_numbers = st.integers(-3, 3).map(float)  # exact in float32 however they are summed; many ties
 
@@ -114,7 +114,7 @@ def test_queries_and_scales_that_make_no_sense_are_refused(rng):
 def test_exact_search_needs_neither_torch_nor_faiss():
     script = (
         "import sys, numpy; sys.modules['torch'] = sys.modules['faiss'] = None\n"
-        "from depl.index import LabelIndex\n"
+        "from depl.neural.index import LabelIndex\n"
         "print(LabelIndex.build(numpy.eye(3)).search(numpy.eye(3), 1).indices.ravel())"
     )
     done = subprocess.run(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from depl.losses import binary_cross_entropy, joint_cross_entropy
+from depl.neural.losses import binary_cross_entropy, joint_cross_entropy
 
 logits = arrays(np.float64, (3, 4), elements=st.floats(-60, 60, width=32))
 answers = arrays(np.float64, (3, 4), elements=st.sampled_from([0.0, 1.0]))

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from depl.encoding import encode
-from depl.pretrained import load_encoder
-from depl.ranking import Ranking
-from depl.retriever import Retriever, index_documents, index_labels, joint_ranking
-from depl.tokens import tokenize
+from depl.core.ranking import Ranking
+from depl.neural.encoder_files import load_encoder
+from depl.neural.encoding import encode
+from depl.neural.retriever import Retriever, index_documents, index_labels, joint_ranking
+from depl.neural.tokens import tokenize
 
 
 @pytest.fixture(scope="module")

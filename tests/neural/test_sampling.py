@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depl.corpus import indicator
-from depl.ranking import Ranking
-from depl.sampling import LabelSampler
+from depl.core.corpus import indicator
+from depl.core.ranking import Ranking
+from depl.neural.sampling import LabelSampler
 
 
 @st.composite

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depl import tokens as module
-from depl.errors import MissingExtraError
-from depl.tokens import Tokens, batches, load_tokenizer, tokenize
+from depl.core.errors import MissingExtraError
+from depl.neural import tokens as module
+from depl.neural.tokens import Tokens, batches, load_tokenizer, tokenize
 
 rows_of_ids = st.lists(st.lists(st.integers(0, 999), max_size=6), max_size=8)
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from depl import pretrained
-from depl.corpus import indicator
-from depl.encoding import encode, rank
-from depl.errors import ConfigError
-from depl.ranking import Ranking
-from depl.sampling import LabelSampler
-from depl.tokens import tokenize
-from depl.training import Schedule, parameter_groups, train
+from depl.core.corpus import indicator
+from depl.core.errors import ConfigError
+from depl.core.ranking import Ranking
+from depl.neural import encoder_files
+from depl.neural.encoding import encode, rank
+from depl.neural.sampling import LabelSampler
+from depl.neural.tokens import tokenize
+from depl.neural.training import Schedule, parameter_groups, train
 
 OBJECTIVES = ("classifier", "dual", "joint")
 SCHEDULE = Schedule(epochs=50, batch_size=16, encoder_lr=3e-3, pooler_lr=1e-2, head_lr=3e-2)
@@ -29,7 +29,7 @@ def tokens(toy, tiny_folder):
 def run(tiny_folder, toy, tokens, objective, schedule=SCHEDULE, seed=0):
     """A trained encoder and its loss epoch by epoch."""
     documents, labels = tokens
-    encoder = pretrained.load_encoder(tiny_folder, n_labels=toy.n_labels)
+    encoder = encoder_files.load_encoder(tiny_folder, n_labels=toy.n_labels)
     hard = Ranking.from_scores(np.random.default_rng(0).random(toy.Y.shape), k=4)
     told = []
     train(
@@ -105,7 +105,7 @@ def test_the_seed_decides_every_weight(tiny_folder, toy, tokens, objective):
 
 
 def test_what_an_objective_does_not_use_is_left_alone(trained, tiny_folder, toy):
-    fresh = pretrained.load_encoder(tiny_folder, n_labels=toy.n_labels)
+    fresh = encoder_files.load_encoder(tiny_folder, n_labels=toy.n_labels)
     assert torch.equal(trained["dual"][0].head.weight, fresh.head.weight)
     assert torch.equal(trained["classifier"][0].label_pooler.weight, fresh.label_pooler.weight)
     assert trained["classifier"][0].logit_scale == fresh.logit_scale
@@ -121,7 +121,7 @@ def test_four_groups_with_a_learning_rate_each_hold_every_weight_once(encoder):
 def test_learning_rates_of_zero_change_nothing(tiny_folder, toy, tokens):
     still = Schedule(epochs=1, batch_size=40, encoder_lr=0, pooler_lr=0, head_lr=0, scale_lr=0)
     encoder, _ = run(tiny_folder, toy, tokens, "joint", still)
-    fresh = pretrained.load_encoder(tiny_folder, n_labels=toy.n_labels)
+    fresh = encoder_files.load_encoder(tiny_folder, n_labels=toy.n_labels)
     for name, weights in encoder.state_dict().items():
         assert torch.equal(weights, fresh.state_dict()[name]), name
 
@@ -136,8 +136,8 @@ def test_a_document_without_labels_is_no_hindrance(encoder, tiny_folder, toy, to
 
 def test_saved_and_loaded_it_gives_the_same_vectors(trained, tokens, tiny_folder, tmp_path):
     encoder, _ = trained["joint"]
-    pretrained.save(encoder, tmp_path / "kept", tiny_folder, max_tokens=24)
-    loaded = pretrained.load(tmp_path / "kept")
+    encoder_files.save(encoder, tmp_path / "kept", tiny_folder, max_tokens=24)
+    loaded = encoder_files.load(tmp_path / "kept")
     for branch in ("head", "labels"):
         ours, theirs = (scores_of(e, tokens, branch) for e in (encoder, loaded))
         assert torch.equal(ours, theirs)
@@ -153,7 +153,7 @@ def test_rank_is_the_top_of_the_scores_whatever_the_block(block):
 
 
 def test_what_an_objective_needs_is_said(encoder, tiny_folder, toy, tokens):
-    headless = pretrained.load_encoder(tiny_folder)
+    headless = encoder_files.load_encoder(tiny_folder)
     with pytest.raises(ConfigError, match="needs a head"):
         train(headless, tokens[0], toy.Y, objective="classifier", schedule=SCHEDULE)
     with pytest.raises(ConfigError, match="'dual' needs the labels' texts and a sampler"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from depl.errors import ConfigError
+from depl.core.errors import ConfigError
 from depl.server import PAGE
 from depl.server.security import Access
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from depl.errors import ConfigError
+from depl.core.errors import ConfigError
 from depl.server.batching import Batcher, Batching, QueueFullError, TooLateError
 
 

@@ -21,9 +21,9 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="the page's tests n
 
 from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect  # noqa: E402
 
-from depl.classifier import Classifier  # noqa: E402
-from depl.corpus import Dataset  # noqa: E402
-from depl.pipeline import fit  # noqa: E402
+from depl.core.corpus import Dataset  # noqa: E402
+from depl.model.classifier import Classifier  # noqa: E402
+from depl.pipeline.fit import fit  # noqa: E402
 from depl.server import create_app  # noqa: E402
 from depl.server.security import Access  # noqa: E402
 

@@ -138,7 +138,7 @@ def test_an_explanation_is_the_models(client, model):
 
 
 def test_a_run_without_fusion_gives_the_svms_scores(connect, fitted_run, tmp_path):
-    from depl.run import Run
+    from depl.run.folder import Run
 
     path = shutil.copytree(fitted_run, tmp_path / "early")
     run = Run(path)
@@ -207,7 +207,7 @@ def test_undo_with_nothing_to_undo_is_a_conflict(connect, own_run):
 
 
 def test_reload_shows_what_others_have_changed(connect, own_run):
-    from depl.corpus import Label
+    from depl.core.corpus import Label
 
     client = connect(load(own_run), run=own_run, access=Access(token="t"))
     load(own_run).add_labels([Label("x-1", "carbon border levy")])

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from depl.cli.app import main
-from depl.corpus import Label
+from depl.core.corpus import Label
 from depl.server.service import load
 
 posix = pytest.mark.skipif(os.name != "posix", reason="these signals are POSIX's")

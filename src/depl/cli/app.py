@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from depl.recipes import RECIPES
+from depl.run.recipes import RECIPES
 
 app = typer.Typer(
     name="depl",
@@ -40,7 +40,7 @@ def init(
     ] = "sparse",
 ) -> None:
     """Print a complete, commented settings file to start from."""
-    from depl.config import Config, template
+    from depl.run.config import Config, template
 
     typer.echo(template(Config.load(recipe)), nl=False)
 
@@ -445,7 +445,7 @@ def demo(
 
 def main() -> None:
     """Run ``depl``; an error that is the user's to mend is one message and exit code 2."""
-    from depl.errors import DeplError
+    from depl.core.errors import DeplError
 
     try:
         app()

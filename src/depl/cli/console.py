@@ -16,13 +16,13 @@ err = Console(highlight=False, soft_wrap=True, stderr=True)
 @contextmanager
 def progress() -> Iterator[None]:
     """Progress bars on standard error, if that is a terminal; the readers' warnings in any case."""
-    from depl import _progress
+    from depl.core import progress
 
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     if not err.is_terminal:
         yield
         return
-    with _progress.shown(err):
+    with progress.shown(err):
         yield
 
 

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from depl import api, evaluation
-from depl._trees import boosting_class
-from depl.classifier import Classifier
+from depl import api
 from depl.cli.console import err, out, progress
 from depl.cli.evaluate import print_table
 from depl.cli.fit import fit_corpus
-from depl.config import Config
-from depl.corpus import Corpus
+from depl.core.corpus import Corpus
+from depl.evaluation import scores
+from depl.evaluation.html import write_report
+from depl.fusion.trees import boosting_class
+from depl.model.classifier import Classifier
 from depl.readers.docstrings import read_docstrings
-from depl.report import write_report
+from depl.run.config import Config
 
 DEFAULT_FOLDER = Path("runs/demo")
 _SHOWN = 3  # documents whose suggestions are printed
@@ -45,8 +46,8 @@ def demo(folder: Path) -> None:
         model = Classifier.load(folder)
         test = data.test
         scored = [r for r in api.evaluate_parts(model, test) if r.name in _COMPARED]
-    popular = evaluation.evaluate(
-        evaluation.popularity(model.train_counts, len(test), 10),
+    popular = scores.evaluate(
+        scores.popularity(model.train_counts, len(test), 10),
         test,
         train_counts=model.train_counts,
         n_train=model.n_train,

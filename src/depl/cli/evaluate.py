@@ -10,11 +10,11 @@ from typing import Literal
 from rich.table import Table
 
 from depl import api, readers
-from depl.classifier import Classifier
 from depl.cli.console import err, out, print_json, progress
-from depl.errors import ConfigError
-from depl.evaluation import Report, comparison
-from depl.report import write_report
+from depl.core.errors import ConfigError
+from depl.evaluation.html import write_report
+from depl.evaluation.scores import Report, comparison
+from depl.model.classifier import Classifier
 
 _USUAL = (0.55, 1.5)  # A and B for all data sets but Amazon's and Wikipedia's large ones
 

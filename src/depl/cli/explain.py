@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.table import Column, Table
 from rich.text import Text
 
-from depl.classifier import Classifier
 from depl.cli.console import out, print_json
-from depl.errors import CorpusError
-from depl.explanation import Explanation, Match, Share
+from depl.core.errors import CorpusError
+from depl.model.classifier import Classifier
+from depl.model.explanation import Explanation, Match, Share
 
 _BAR = 16  # characters of the longest bar
 _MARGIN = 15  # where the second column begins

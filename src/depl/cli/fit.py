@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from depl import pipeline, readers
+from depl import readers
 from depl.cli.console import err, progress
-from depl.config import Config
-from depl.corpus import Corpus
-from depl.errors import ConfigError
-from depl.run import Run
+from depl.core.corpus import Corpus
+from depl.core.errors import ConfigError
+from depl.pipeline import fit as pipeline
+from depl.run.config import Config
+from depl.run.folder import Run
 
 
 def fit(

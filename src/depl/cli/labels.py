@@ -9,15 +9,15 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
-from depl.classifier import Classifier, LabelCard
 from depl.cli.console import out, print_json, progress
-from depl.corpus import Label
-from depl.errors import CorpusError
-from depl.journal import Journal, in_force
+from depl.core.corpus import Label
+from depl.core.errors import CorpusError
+from depl.labels.journal import Journal, in_force
+from depl.model.classifier import Classifier, LabelCard
 from depl.readers.fields import WrongFieldError, as_id, as_ids, as_text, documents
 from depl.readers.records import records
 from depl.readers.trouble import Kind, Trouble
-from depl.run import Run
+from depl.run.folder import Run
 
 _NEAREST = 5  # labels like the one that is shown
 _BAR = 28  # characters of the longest weight bar

@@ -17,16 +17,16 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.text import Text
 
 import depl
-from depl._io import fingerprint
-from depl.classifier import Classifier
 from depl.cli.console import err, out
-from depl.errors import ConfigError, CorpusError
-from depl.evaluation import BANDS
+from depl.core.errors import ConfigError, CorpusError
+from depl.core.storage import fingerprint
+from depl.evaluation.scores import BANDS
+from depl.fusion.thresholds import Thresholds, keep
+from depl.model.classifier import Classifier
 from depl.readers.documents import Document, Documents, chunks
 from depl.readers.resuming import SuggestionFile
 from depl.readers.suggestions import Suggested, json_lines
-from depl.run import Run
-from depl.thresholds import Thresholds, keep
+from depl.run.folder import Run
 
 # A chunk ends at whichever comes first: short texts share the cost of a call among many, long
 # ones keep memory and the loss by an interruption small.

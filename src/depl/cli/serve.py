@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from depl.cli.console import err
-from depl.errors import ConfigError, DeplError, MissingExtraError
+from depl.core.errors import ConfigError, DeplError, MissingExtraError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from depl import readers, theory
-from depl._io import write_text
-from depl.classifier import Classifier
+from depl import readers
 from depl.cli.console import err, out, print_json, progress
-from depl.corpus import indicator
-from depl.figures import draw_theory, svg
-from depl.theory import COSINE, Margins, Study
+from depl.core.corpus import indicator
+from depl.core.storage import write_text
+from depl.evaluation.figures import draw_theory, svg
+from depl.model.classifier import Classifier
+from depl.theory import theorem
+from depl.theory.theorem import COSINE, Margins, Study
 
 _SETTINGS = ("theorem", "keyword")
 _SLIP_D = 768  # the paper's encoder
@@ -42,7 +43,7 @@ def run_theory(
             corpus = corpus.subset(np.sort(chosen))
         column = {term: i for i, term in enumerate(model.features.terms_)}
         keywords = [[column[term] for term, _ in row] for row in model.keywords]
-        study = theory.study(
+        study = theorem.study(
             model.features.transform(corpus.texts),
             corpus.Y[:, : len(model.labels)],
             model.svm.weights_,
@@ -63,13 +64,13 @@ def summary(study: Study) -> dict[str, Any]:
     """What was found, as ``--json`` prints it; shares and probabilities are fractions."""
     t, k = study.theorem, study.keyword
     m = float(np.median(study.sizes))
-    asked, right = theory.gap_needed(m, _SLIP_D)
+    asked, right = theorem.gap_needed(m, _SLIP_D)
     needed = {
-        "theorem": theory.dimension_needed(t.gap),
-        "keyword": theory.dimension_needed(k.gap),
-        "cosine": theory.dimension_needed(k.cosine, constant=COSINE),
-        "theorem_sets": theory.dimension_needed(t.set_gap, study.sizes),
-        "keyword_sets": theory.dimension_needed(k.set_gap, study.sizes),
+        "theorem": theorem.dimension_needed(t.gap),
+        "keyword": theorem.dimension_needed(k.gap),
+        "cosine": theorem.dimension_needed(k.cosine, constant=COSINE),
+        "theorem_sets": theorem.dimension_needed(t.set_gap, study.sizes),
+        "keyword_sets": theorem.dimension_needed(k.set_gap, study.sizes),
     }
     medians = {name: float(np.median(d)) for name, d in needed.items()}
     return {
@@ -101,7 +102,7 @@ def summary(study: Study) -> dict[str, Any]:
             "d": _SLIP_D,
             "gap_asked": float(asked),
             "bound_printed": 1 / m,
-            "bound_there": float(theory.bound(asked, _SLIP_D, m)),
+            "bound_there": float(theorem.bound(asked, _SLIP_D, m)),
             "gap_for_bound_printed": float(right),
         },
     }
@@ -123,20 +124,20 @@ def _at(study: Study, i: int, d: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, margins in zip(_SETTINGS, (t, k), strict=True):
         found[name] = {
-            **_informative(theory.bound(margins.gap, d), margins, d),
-            "sets_bounded": float(np.mean(theory.bound(margins.set_gap, d, study.sizes) < 1)),
-            "exact": float(theory.misordering(margins.cosine, d).mean()),
+            **_informative(theorem.bound(margins.gap, d), margins, d),
+            "sets_bounded": float(np.mean(theorem.bound(margins.set_gap, d, study.sizes) < 1)),
+            "exact": float(theorem.misordering(margins.cosine, d).mean()),
             "simulated": _rate(int(margins.pair_errors[i]), study.pairs),
             "simulated_sets": _rate(int(margins.set_errors[i]), study.pairs),
         }
-    found["cosine"] = _informative(theory.bound(k.cosine, d, constant=COSINE), k, d)
+    found["cosine"] = _informative(theorem.bound(k.cosine, d, constant=COSINE), k, d)
     return found
 
 
 def _informative(bounds: NDArray[np.float64], margins: Margins, d: int) -> dict[str, float | None]:
     """For how many pairs a bound is below 1, and its mean over those beside the exact one."""
     says = bounds < 1
-    exact = theory.misordering(margins.cosine[says], d)
+    exact = theorem.misordering(margins.cosine[says], d)
     return {
         "pairs_bounded": float(says.mean()),
         "bound_there": float(bounds[says].mean()) if says.any() else None,
@@ -145,7 +146,7 @@ def _informative(bounds: NDArray[np.float64], margins: Margins, d: int) -> dict[
 
 
 def _rate(errors: int, trials: int) -> dict[str, float]:
-    low, high = theory.interval(errors, trials)
+    low, high = theorem.interval(errors, trials)
     return {"rate": errors / trials, "low": low, "high": high}
 
 

@@ -13,18 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from depl import _io, metrics, pretrained
-from depl.checkpoints import Checkpoint
-from depl.config import ClassifierConfig, Config, RetrievalConfig
-from depl.encoder import DualEncoder
-from depl.encoding import Side, Texts, encode, pooled_states
-from depl.index import LabelIndex
-from depl.objectives import Objective
-from depl.pipeline.sparse import HARD_DEPTH
-from depl.pipeline.stage import Work
-from depl.processes import Processes
-from depl.ranking import Ranking
-from depl.retriever import (
+from depl.core import storage
+from depl.core.ranking import Ranking
+from depl.evaluation import metrics
+from depl.neural import encoder_files
+from depl.neural.checkpoints import Checkpoint
+from depl.neural.distributed import Processes
+from depl.neural.encoder import DualEncoder
+from depl.neural.encoding import Side, Texts, encode, pooled_states
+from depl.neural.index import LabelIndex
+from depl.neural.objectives import Objective
+from depl.neural.retriever import (
     Retriever,
     classifier_ranking,
     index_documents,
@@ -32,10 +31,13 @@ from depl.retriever import (
     joint_ranking,
     retrieval_ranking,
 )
-from depl.run import Fold, Rehearsal, Run, write_tokens
-from depl.sampling import LabelSampler
-from depl.tokens import load_tokenizer, tokenize
-from depl.training import Outcome, Progress, Schedule, Validation, train
+from depl.neural.sampling import LabelSampler
+from depl.neural.tokens import load_tokenizer, tokenize
+from depl.neural.training import Outcome, Progress, Schedule, Validation, train
+from depl.pipeline.sparse import HARD_DEPTH
+from depl.pipeline.stages import Work
+from depl.run.config import ClassifierConfig, Config, RetrievalConfig
+from depl.run.folder import Fold, Rehearsal, Run, write_tokens
 
 _FOLDS: tuple[Fold, ...] = ("rehearsal", "final")
 _BEST = 5  # labels a document that decide when to stop
@@ -43,7 +45,7 @@ _BEST = 5  # labels a document that decide when to stop
 
 def token_counter(config: Config) -> Callable[[str], int]:
     """Counts the encoder's tokens of a text."""
-    tokenizer = load_tokenizer(pretrained.find_encoder(config.encoder.name))
+    tokenizer = load_tokenizer(encoder_files.find_encoder(config.encoder.name))
     tokenizer.no_truncation()
     return cache(lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids))
 
@@ -51,14 +53,14 @@ def token_counter(config: Config) -> Callable[[str], int]:
 def make_tokens(work: Work) -> None:
     """Token ids of documents and label texts, and the SVM's hard negatives."""
     run, config = work.run, work.config
-    folder = pretrained.find_encoder(config.encoder.name)
+    folder = encoder_files.find_encoder(config.encoder.name)
     write_tokens(
         work.folder, "documents", tokenize(run.train().texts, folder, config.encoder.max_tokens)
     )
     label_texts = {
         "names": run.labels.names,
         "descriptions": run.descriptions()[0],
-        "rehearsal": _io.read_table(run.require("rehearsal") / "descriptions.parquet")[
+        "rehearsal": storage.read_table(run.require("rehearsal") / "descriptions.parquet")[
             "description"
         ],
     }
@@ -66,7 +68,7 @@ def make_tokens(work: Work) -> None:
         longest = config.descriptions.max_tokens + 2  # with the two special ones
         write_tokens(work.folder, name, tokenize(texts, folder, longest))
     hard = run.linear().rank(run.train_vectors(), HARD_DEPTH)
-    _io.write_ranking(work.folder / "hard.safetensors", hard)
+    storage.write_ranking(work.folder / "hard.safetensors", hard)
 
 
 def make_states(work: Work) -> None:
@@ -77,7 +79,7 @@ def make_states(work: Work) -> None:
     for name, side in sides.items():
         states = pooled_states(encoder, work.run.tokens(name), side)
         halves = states.cpu().numpy().astype(np.float16)
-        _io.write_tensors(work.folder / f"{name}.safetensors", {"states": halves})
+        storage.write_tensors(work.folder / f"{name}.safetensors", {"states": halves})
 
 
 def make_classifier(work: Work) -> None:
@@ -93,7 +95,7 @@ def make_encoder(work: Work) -> None:
     run, objective = work.run, work.config.retrieval.objective
 
     def start(fold: Fold) -> DualEncoder:
-        return pretrained.load(run.encoder_folder("classifier", fold))
+        return encoder_files.load(run.encoder_folder("classifier", fold))
 
     _rehearse_and_train(work, objective, start, work.config.retrieval)
 
@@ -107,7 +109,7 @@ def _rehearse_and_train(
     """Train without the validation slice until it is best there, then as long on everything."""
     outcome: Outcome | None = None
     team = _team(work)
-    source = pretrained.find_encoder(work.config.encoder.name)
+    source = encoder_files.find_encoder(work.config.encoder.name)
     for fold in _FOLDS:
         encoder = start(fold).to(team.device)
         stop_after = outcome.epochs if outcome is not None else None
@@ -117,8 +119,8 @@ def _rehearse_and_train(
         if team.first:
             target = work.folder if fold == "final" else work.folder / "rehearsal"
             max_tokens = work.config.encoder.max_tokens
-            pretrained.save(encoder.cpu(), target, source, max_tokens=max_tokens)
-            _io.write_json(target / "training.json", asdict(outcome))
+            encoder_files.save(encoder.cpu(), target, source, max_tokens=max_tokens)
+            storage.write_json(target / "training.json", asdict(outcome))
 
 
 def _train(
@@ -169,7 +171,7 @@ def _train(
 def make_index(work: Work) -> None:
     """Vectors of all labels and of their names, and of the training documents."""
     run, config = work.run, work.config
-    encoder = pretrained.load(run.encoder_folder("encoder")).to(_team(work).device)
+    encoder = encoder_files.load(run.encoder_folder("encoder")).to(_team(work).device)
     labels = _label_texts(run, config, "final")
     documents = _documents(run, config, np.arange(run.Y.shape[0]))
     index_labels(encoder, labels).save(work.folder / "labels")
@@ -181,7 +183,7 @@ def make_index(work: Work) -> None:
 
 def rehearsed_rankings(run: Run, config: Config, rehearsal: Rehearsal) -> dict[str, Ranking]:
     """What the neural parts, trained without the validation slice, say of it."""
-    encoder = pretrained.load(run.encoder_folder("encoder", "rehearsal"))
+    encoder = encoder_files.load(run.encoder_folder("encoder", "rehearsal"))
     encoder.to(Processes.launched(config.device).device)
     retriever = Retriever(
         encoder,
@@ -210,8 +212,8 @@ def _team(work: Work) -> Processes:
 def new_encoder(config: Config, n_labels: int) -> DualEncoder:
     """The pretrained encoder that training starts from."""
     section = config.encoder
-    return pretrained.load_encoder(
-        pretrained.find_encoder(section.name),
+    return encoder_files.load_encoder(
+        encoder_files.find_encoder(section.name),
         n_labels=n_labels,
         document_pooling=section.document_pooling,
         label_pooling=section.label_pooling,
@@ -308,7 +310,7 @@ class _Curves:
                 kept = [x for x in self._path.read_text().splitlines() if x.endswith("}")]
                 while kept and json.loads(kept[-1])["step"] >= progress.step:
                     kept.pop()
-            _io.write_text(self._path, "".join(f"{x}\n" for x in kept))
+            storage.write_text(self._path, "".join(f"{x}\n" for x in kept))
             self._open = True
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

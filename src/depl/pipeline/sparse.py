@@ -7,16 +7,12 @@ from typing import Any
 
 from scipy.sparse import csr_array
 
-from depl import _io
-from depl.config import Config
-from depl.descriptions import count_words, describe
-from depl.features import TfidfFeatures
-from depl.fusion import Fusion
-from depl.keywords import Keywords, top_keywords
-from depl.linear import OneVsAllSVM
-from depl.names import NameMatch, names_and_owners
-from depl.pipeline.stage import Work
-from depl.run import (
+from depl.core import storage
+from depl.fusion.fusion import Fusion
+from depl.fusion.thresholds import Thresholds
+from depl.pipeline.stages import Work
+from depl.run.config import Config
+from depl.run.folder import (
     THRESHOLDS,
     Rehearsal,
     Run,
@@ -26,8 +22,12 @@ from depl.run import (
     write_names,
     write_rehearsal,
 )
-from depl.thresholds import Thresholds
-from depl.tuning import choose_C, validation_slice
+from depl.sparse.descriptions import count_words, describe
+from depl.sparse.keywords import Keywords, top_keywords
+from depl.sparse.names import NameMatch, names_and_owners
+from depl.sparse.svm import OneVsAllSVM
+from depl.sparse.tfidf import TfidfFeatures
+from depl.sparse.tuning import choose_C, validation_slice
 
 # Ranked a document when hard negatives are asked for: its own labels are among them.
 HARD_DEPTH = 40
@@ -47,7 +47,7 @@ def make_linear(work: Work) -> None:
     grid = settings.pop("C_grid")
     if grid:
         settings["C"], scores = choose_C(X, Y, grid, work.config.validation, **settings)
-        _io.write_json(work.folder / "choice.json", scores)
+        storage.write_json(work.folder / "choice.json", scores)
     write_linear(work.folder, OneVsAllSVM(**settings).fit(X, Y))
 
 
@@ -75,7 +75,7 @@ def make_rehearsal(work: Work) -> None:
     if config.neural:
         keywords, texts = describe_labels(run, config, run.features(), svm.weights_)
         write_descriptions(work.folder, run.labels, keywords, texts)
-        _io.write_ranking(work.folder / "hard.safetensors", svm.rank(X[rest], HARD_DEPTH))
+        storage.write_ranking(work.folder / "hard.safetensors", svm.rank(X[rest], HARD_DEPTH))
 
 
 def make_fusion(work: Work) -> None:

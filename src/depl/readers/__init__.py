@@ -21,8 +21,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from depl.corpus import Dataset
-from depl.errors import CorpusError
+from depl.core.corpus import Dataset
+from depl.core.errors import CorpusError
 from depl.readers import annif, attentionxml, bag_of_words, jsonl, lf_json, pecos, table
 from depl.readers.assembling import Format, Layout, assemble
 from depl.readers.files import SPLIT_NAMES

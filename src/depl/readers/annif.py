@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from depl.corpus import Label
+from depl.core.corpus import Label
 from depl.readers.assembling import Contents, Document, LabelRow, Layout
 from depl.readers.fields import WrongFieldError, as_id, as_list, as_text, document_id
 from depl.readers.files import bare_suffix, find_file, find_splits, first_line, lines, needed_file

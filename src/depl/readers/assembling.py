@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from depl._progress import track
-from depl.corpus import Corpus, Dataset, Label, LabelSet
+from depl.core.corpus import Corpus, Dataset, Label, LabelSet
+from depl.core.progress import track
 from depl.readers.trouble import Kind, Trouble
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from depl.corpus import Label
+from depl.core.corpus import Label
 from depl.readers.assembling import Contents, Document, LabelRow, Layout
 from depl.readers.files import SPLIT_NAMES, find_file, find_splits, lines, needed_file
 from depl.readers.pairing import lines_of_labels, with_label_lines, with_matrix

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from depl.errors import CorpusError
+from depl.core.errors import CorpusError
 from depl.readers.files import first_line
 
 # "documents features labels", or "rows columns" in the newer files that hold one matrix each.

@@ -25,8 +25,8 @@ import warnings
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 
-from depl.corpus import Corpus, Dataset, Label, LabelSet
-from depl.errors import CorpusError
+from depl.core.corpus import Corpus, Dataset, Label, LabelSet
+from depl.core.errors import CorpusError
 
 _log = logging.getLogger(__name__)
 

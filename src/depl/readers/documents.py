@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from depl.errors import CorpusError
+from depl.core.errors import CorpusError
 from depl.readers.fields import WrongFieldError, as_id, as_text
 from depl.readers.files import BOM, DAMAGE, bare_suffix, open_binary
 from depl.readers.records import parse_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from depl.corpus import Label
+from depl.core.corpus import Label
 from depl.readers.assembling import Contents, Document, LabelRow, Layout
 from depl.readers.records import TABLES, records
 from depl.readers.trouble import Kind, Trouble

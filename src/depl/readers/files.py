@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import zstandard
 
-from depl.errors import CorpusError
+from depl.core.errors import CorpusError
 from depl.readers.trouble import Kind, Trouble
 
 if TYPE_CHECKING:

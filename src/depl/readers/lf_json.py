@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from depl.corpus import Label
+from depl.core.corpus import Label
 from depl.readers.assembling import Contents, Document, LabelRow, Layout
 from depl.readers.fields import WrongFieldError, as_id, as_list, as_text, document_id
 from depl.readers.files import find_file, find_splits, needed_file

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from depl.corpus import Label
+from depl.core.corpus import Label
 from depl.readers.assembling import Contents, LabelRow, Layout
 from depl.readers.files import SPLIT_NAMES, find_file, find_splits, needed_file
 from depl.readers.pairing import lines_of_labels, with_matrix

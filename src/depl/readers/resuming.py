@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
-from depl._io import explain_os_errors, lock
-from depl.errors import RunError
+from depl.core.errors import RunError
+from depl.core.storage import explain_os_errors, lock
 from depl.readers.documents import Document
 from depl.readers.suggestions import Suggested, flush, open_store
 

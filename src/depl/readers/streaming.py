@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-from depl.errors import CorpusError
+from depl.core.errors import CorpusError
 from depl.readers.files import BOM, DAMAGE, bare_suffix
 
 # A quote that is never closed would swallow the rest of the file; no document is this long.

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO, Protocol
 
 import zstandard
 
-from depl.corpus import Label
-from depl.errors import ConfigError
+from depl.core.corpus import Label
+from depl.core.errors import ConfigError
 from depl.readers.documents import Document
 from depl.readers.files import bare_suffix
 

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from depl.corpus import Corpus, Dataset
-from depl.errors import CorpusError
+from depl.core.corpus import Corpus, Dataset
+from depl.core.errors import CorpusError
 
 
 def write(dataset: Dataset, folder: str | os.PathLike[str]) -> None:
@@ -25,7 +25,7 @@ def write(dataset: Dataset, folder: str | os.PathLike[str]) -> None:
         Where the files go.
     """
     # Here and not above: it brings pyarrow, a tenth of a second that reading JSON does not need.
-    from depl._io import whole_folder
+    from depl.core.storage import whole_folder
 
     target = Path(folder).absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):

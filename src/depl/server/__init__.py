@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import depl
-from depl.classifier import Classifier
-from depl.errors import DeplError, MissingExtraError, RunError
+from depl.core.errors import DeplError, MissingExtraError, RunError
+from depl.model.classifier import Classifier
 
 try:
     from fastapi import Depends, FastAPI, Request

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from depl.errors import ConfigError, DeplError
+from depl.core.errors import ConfigError, DeplError
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from fastapi.security import HTTPBearer
 
-from depl.classifier import Classifier
-from depl.corpus import Label
+from depl.core.corpus import Label
+from depl.model.classifier import Classifier
 from depl.server import schemas, views
 from depl.server.schemas import Band
 from depl.server.security import Access

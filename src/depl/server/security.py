@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
 
-from depl.errors import ConfigError
+from depl.core.errors import ConfigError
 
 HEADERS = {
     "Content-Security-Policy": (

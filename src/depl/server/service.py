@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from depl.classifier import Classifier
-from depl.errors import DeplError, RunError
-from depl.journal import Journal, in_force
+from depl.core.errors import DeplError, RunError
+from depl.labels.journal import Journal, in_force
+from depl.model.classifier import Classifier
 from depl.server.batching import Batcher, Batching, TooLateError
 from depl.server.metrics import Metrics
 from depl.server.views import Asked, Catalogue, present, suggest

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import depl
-from depl.classifier import Classifier
-from depl.evaluation import BANDS, band_of
+from depl.evaluation.scores import BANDS, band_of
+from depl.model.classifier import Classifier
 
 _FIRST = [band.first for band in BANDS]
 _BAND_NAMES = [band.name for band in BANDS]

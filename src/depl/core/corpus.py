@@ -1,0 +1,246 @@
+"""Labels and documents: the first of depl's two currencies (the other is ``Ranking``).
+
+Three invariants hold everywhere and are stated here once:
+
+- The order of labels is the order of ``LabelSet``, fixed when a corpus is read and never changed.
+- The second axis of every ``Y``, and every label index in a ``Ranking``, is in that order.
+- Labels that never occur in the training documents *are* in the set. They have a name, so they can
+  be found; they are a frequency band of their own in every report.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from depl.core.errors import CorpusError
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """One label: its id, its name in words, and other names it goes by."""
+
+    id: str
+    name: str
+    alt_names: tuple[str, ...] = ()
+
+
+class LabelSet(Sequence[Label]):
+    """All labels in their fixed order, seen in training or not.
+
+    Parameters
+    ----------
+    labels : iterable of Label
+        In the order that every matrix and ranking will use. Ids must be unique.
+
+    Examples
+    --------
+    >>> labels = LabelSet([Label("2560", "wine"), Label("17", "customs duty")])
+    >>> labels.index("17"), labels[0].name, len(labels), "99" in labels
+    (1, 'wine', 2, False)
+    """
+
+    def __init__(self, labels: Iterable[Label]) -> None:
+        self._labels = tuple(labels)
+        self._index = {label.id: i for i, label in enumerate(self._labels)}
+        if len(self._index) != len(self._labels):
+            twice = [i for i, n in Counter(label.id for label in self._labels).items() if n > 1]
+            raise CorpusError(
+                f"Label ids must be unique; {len(twice)} occur more than once, "
+                f"for example {', '.join(map(repr, twice[:5]))}. Remove the repeated labels."
+            )
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    @overload
+    def __getitem__(self, position: int) -> Label: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[Label, ...]: ...
+    def __getitem__(self, position: int | slice) -> Label | tuple[Label, ...]:
+        return self._labels[position]
+
+    def __iter__(self) -> Iterator[Label]:
+        return iter(self._labels)
+
+    def __contains__(self, label_id: object) -> bool:
+        return label_id in self._index
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LabelSet) and self._labels == other._labels
+
+    def __hash__(self) -> int:
+        return hash(self._labels)
+
+    def __repr__(self) -> str:
+        return f"LabelSet({len(self)} labels)"
+
+    def index(self, label_id: str) -> int:  # type: ignore[override]
+        """Position of the label with this id; raises ``CorpusError`` when there is none."""
+        try:
+            return self._index[label_id]
+        except KeyError:
+            raise CorpusError(
+                f"There is no label with the id {label_id!r} in this set of {len(self)} labels."
+            ) from None
+
+    def get(self, label_id: str, default: int = -1) -> int:
+        """Position of the label with this id, or ``default``."""
+        return self._index.get(label_id, default)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids, in order."""
+        return [label.id for label in self._labels]
+
+    @property
+    def names(self) -> list[str]:
+        """The names, in order."""
+        return [label.name for label in self._labels]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents with their labels.
+
+    Parameters
+    ----------
+    ids : list of str
+        One unique id a document.
+    texts : list of str
+        The documents.
+    Y : csr_array of shape (n_documents, n_labels), float32
+        1 where a document carries a label.
+    labels : LabelSet
+        What the columns of ``Y`` mean.
+    """
+
+    ids: list[str]
+    texts: list[str]
+    Y: csr_array
+    labels: LabelSet = field(repr=False)
+
+    def __post_init__(self) -> None:
+        shape = (len(self.texts), len(self.labels))
+        if self.Y.shape != shape or len(self.ids) != len(self.texts):
+            raise CorpusError(
+                f"A corpus of {len(self.ids)} ids, {len(self.texts)} texts and {len(self.labels)} "
+                f"labels needs a Y of shape {shape}; got {self.Y.shape}."
+            )
+
+    @classmethod
+    def from_rows(
+        cls,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        rows: Sequence[Sequence[int]],
+        labels: LabelSet,
+    ) -> Corpus:
+        """Build a corpus from each document's label positions (repeats count once)."""
+        return cls(list(ids), list(texts), indicator(rows, len(labels)), labels)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def label_counts(self) -> NDArray[np.int64]:
+        """How many documents carry each label."""
+        return np.bincount(self.Y.indices, minlength=len(self.labels)).astype(np.int64)
+
+    def subset(self, rows: NDArray[np.integer] | Sequence[int]) -> Corpus:
+        """Documents at these positions, in this order; the label set stays whole."""
+        picked = np.asarray(rows, dtype=np.int64)
+        return Corpus(
+            [self.ids[i] for i in picked],
+            [self.texts[i] for i in picked],
+            self.Y[picked],
+            self.labels,
+        )
+
+    def aligned(self, labels: LabelSet) -> Corpus:
+        """The same documents over another label set, matched by id.
+
+        Labels of this corpus that the other set lacks are added behind it if a document carries
+        them, so that whoever does not know them is seen to miss them.
+        """
+        if labels == self.labels:
+            return self
+        carried = set(np.unique(self.Y.indices).tolist())
+        extra = [x for i, x in enumerate(self.labels) if i in carried and labels.get(x.id) < 0]
+        wide = LabelSet([*labels, *extra]) if extra else labels
+        moved = np.array([wide.get(label.id) for label in self.labels], dtype=np.int32)
+        Y = csr_array(
+            (self.Y.data, moved[self.Y.indices], self.Y.indptr), shape=(len(self), len(wide))
+        )
+        Y.sort_indices()
+        return Corpus(self.ids, self.texts, Y, wide)
+
+    def split(self, fraction: float, rng: np.random.Generator) -> tuple[Corpus, Corpus]:
+        """Two disjoint parts: the larger, and a random ``fraction`` of the documents."""
+        order = rng.permutation(len(self))
+        cut = max(1, round(len(self) * fraction))
+        return self.subset(np.sort(order[cut:])), self.subset(np.sort(order[:cut]))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a folder holds: a label set and the splits that were found in it.
+
+    Examples
+    --------
+    >>> labels = LabelSet([Label("a", "apples")])
+    >>> data = Dataset(labels, {"train": Corpus.from_rows(["1"], ["red"], [[0]], labels)})
+    >>> len(data.train), sorted(data.splits)
+    (1, ['train'])
+    """
+
+    labels: LabelSet
+    splits: dict[str, Corpus]
+    name: str = "corpus"
+
+    def __getitem__(self, split: str) -> Corpus:
+        try:
+            return self.splits[split]
+        except KeyError:
+            found = ", ".join(sorted(self.splits)) or "none"
+            raise CorpusError(
+                f"{self.name} has no {split!r} split; the splits found are: {found}. "
+                f"Add the file of that split, or name another one."
+            ) from None
+
+    @property
+    def train(self) -> Corpus:
+        """The training documents."""
+        return self["train"]
+
+    @property
+    def dev(self) -> Corpus:
+        """The development documents."""
+        return self["dev"]
+
+    @property
+    def test(self) -> Corpus:
+        """The test documents."""
+        return self["test"]
+
+
+def indicator(rows: Sequence[Sequence[int]], n_columns: int) -> csr_array:
+    """Sparse 0/1 matrix with ones at the given columns of each row (repeats count once)."""
+    unique = [np.unique(np.asarray(row, dtype=np.int32)) for row in rows]
+    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum([len(row) for row in unique], out=indptr[1:])
+    indices = np.concatenate(unique) if unique else np.empty(0, np.int32)
+    if len(indices) and (indices.min() < 0 or indices.max() >= n_columns):
+        raise CorpusError(
+            f"Label positions must lie between 0 and {n_columns - 1}; got "
+            f"{int(indices.min())} to {int(indices.max())}. Check them against the label set."
+        )
+    data = np.ones(len(indices), dtype=np.float32)
+    return csr_array((data, indices, indptr), shape=(len(rows), n_columns))

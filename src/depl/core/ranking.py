@@ -1,0 +1,133 @@
+"""Ranked labels for a batch of documents: the second of depl's two currencies.
+
+Everything that scores gives a ``Ranking``; hard negatives, fusion, metrics, the command line and
+the service take one. A ranking is a function of its scores: higher first, ties by label position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depl.core.corpus import Label, LabelSet
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The best labels of each document.
+
+    Parameters
+    ----------
+    indices : array of shape (n_documents, k), int32
+        Label positions, best first; -1 where a document has fewer than k.
+    scores : array of shape (n_documents, k), float32
+        Their scores, never increasing along a row; -inf in the padding.
+
+    Examples
+    --------
+    >>> scores = np.array([[0.1, 0.9, 0.9], [0.3, 0.2, 0.1]])
+    >>> Ranking.from_scores(scores, k=2).indices
+    array([[1, 2],
+           [0, 1]], dtype=int32)
+    """
+
+    indices: NDArray[np.int32]
+    scores: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        if self.indices.ndim != 2 or self.indices.shape != self.scores.shape:
+            raise ValueError(
+                f"indices and scores must be two arrays of one shape (n, k); "
+                f"got {self.indices.shape} and {self.scores.shape}."
+            )
+
+    @classmethod
+    def empty(cls, n_documents: int, k: int) -> Ranking:
+        """A ranking with no label in it, to be filled."""
+        return cls(
+            np.full((n_documents, k), -1, np.int32),
+            np.full((n_documents, k), -np.inf, np.float32),
+        )
+
+    @classmethod
+    def from_scores(cls, scores: NDArray[np.floating], k: int) -> Ranking:
+        """Top k of a dense block of scores (documents x labels); -inf means "not a candidate"."""
+        dense = np.asarray(scores, dtype=np.float32)
+        n, n_labels = dense.shape
+        out = cls.empty(n, k)
+        kept = min(k, n_labels)
+        if kept == 0:
+            return out
+        # A stable sort on the negated scores puts equal scores in label order.
+        order = np.argsort(-dense, axis=1, kind="stable")[:, :kept].astype(np.int32)
+        best = np.take_along_axis(dense, order, axis=1)
+        order[best == -np.inf] = -1
+        out.indices[:, :kept] = order
+        out.scores[:, :kept] = best
+        return out
+
+    @classmethod
+    def from_pairs(
+        cls,
+        rows: NDArray[np.integer],
+        labels: NDArray[np.integer],
+        scores: NDArray[np.floating],
+        n_documents: int,
+        k: int,
+    ) -> Ranking:
+        """Top k of scored (document, label) pairs, each given once.
+
+        Examples
+        --------
+        >>> rows, labels, scores = np.array([1, 1]), np.array([4, 2]), np.array([0.5, 0.5])
+        >>> Ranking.from_pairs(rows, labels, scores, n_documents=2, k=2).indices
+        array([[-1, -1],
+               [ 2,  4]], dtype=int32)
+        """
+        out = cls.empty(n_documents, k)
+        order = np.lexsort((labels, -scores, rows))
+        rows, labels, scores = rows[order], labels[order], scores[order]
+        place = np.arange(len(rows)) - np.searchsorted(rows, rows)
+        kept = place < k
+        out.indices[rows[kept], place[kept]] = labels[kept]
+        out.scores[rows[kept], place[kept]] = scores[kept]
+        return out
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Ranking]) -> Ranking:
+        """Stack the rankings of consecutive batches of documents."""
+        return cls(
+            np.concatenate([part.indices for part in parts]),
+            np.concatenate([part.scores for part in parts]),
+        )
+
+    def __len__(self) -> int:
+        return int(self.indices.shape[0])
+
+    @property
+    def k(self) -> int:
+        """How many labels a row has room for."""
+        return int(self.indices.shape[1])
+
+    def top(self, k: int) -> Ranking:
+        """The first k columns (padded when there are fewer)."""
+        if k <= self.k:
+            return Ranking(self.indices[:, :k], self.scores[:, :k])
+        out = Ranking.empty(len(self), k)
+        out.indices[:, : self.k] = self.indices
+        out.scores[:, : self.k] = self.scores
+        return out
+
+    def take(self, rows: NDArray[np.integer] | slice) -> Ranking:
+        """The rankings of some documents."""
+        return Ranking(self.indices[rows], self.scores[rows])
+
+    def rows(self, labels: LabelSet) -> list[list[tuple[Label, float]]]:
+        """Each document's labels with their scores, padding left out."""
+        return [
+            [(labels[int(j)], float(s)) for j, s in zip(row, scores, strict=True) if j >= 0]
+            for row, scores in zip(self.indices, self.scores, strict=True)
+        ]

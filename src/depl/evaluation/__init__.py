@@ -1,0 +1,1 @@
+"""What a ranking is worth: metrics, frequency bands, tables, the HTML report."""

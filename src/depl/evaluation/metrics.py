@@ -1,0 +1,338 @@
+"""How good a ranking is: the field's metrics, each with its formula.
+
+Every function takes a ``Hits``, which compares the predicted labels with the true ones once, and
+gives a fraction between 0 and 1. The notation:
+
+- ``y_i``: the set of true labels of document i, out of n documents and L labels;
+- ``hit(i, r)``: 1 when the label at place r (from 1) of document i is in ``y_i``, else 0;
+- ``found(i, k) = sum_{r <= k} hit(i, r)``.
+
+Conventions that hold for all of them: an empty place (-1) is never a hit; a document without labels
+stays in every mean over documents and adds 0 to it; 0 / 0 is 0, so nothing is ever NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from depl.core.errors import ConfigError, DeplError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Which predicted labels are right, worked out once for all metrics.
+
+    Parameters
+    ----------
+    predicted : array of shape (n, k)
+        Label positions, best first; -1 where there is none.
+    correct : array of shape (n, k), bool
+        Whether that document carries that label.
+    documents, labels : arrays of shape (n_pairs,)
+        The true (document, label) pairs, each once, by document and then by label.
+    sizes : array of shape (n,)
+        How many labels each document carries, ``|y_i|``.
+    support : array of shape (L,)
+        How many documents carry each label.
+
+    Examples
+    --------
+    >>> Y = csr_array([[1, 0, 1], [0, 1, 0]])
+    >>> hits = Hits.of(np.array([[0, 1], [1, -1]]), Y)
+    >>> hits.correct.tolist()
+    [[True, False], [True, False]]
+    """
+
+    predicted: NDArray[np.integer]
+    correct: NDArray[np.bool_]
+    documents: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    support: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, predicted: NDArray[np.integer], Y: csr_array) -> Hits:
+        """Compare the indices of a ``Ranking`` with the labels that documents carry.
+
+        Parameters
+        ----------
+        predicted : array of shape (n, k)
+            Label positions, best first, each at most once in a row; -1 is padding.
+        Y : csr_array of shape (n, L)
+            Non-zero where a document carries a label.
+        """
+        n, n_labels = Y.shape
+        _check_predictions(predicted, n, n_labels)
+        # A pair becomes one integer, so that membership is a binary search in a sorted list: no
+        # dense documents x labels matrix, and repeats or stored zeros in Y do no harm.
+        rows = np.repeat(np.arange(n, dtype=np.int64), np.diff(Y.indptr))
+        pairs = np.unique((rows * n_labels + Y.indices)[Y.data != 0])
+        asked = np.arange(n, dtype=np.int64)[:, None] * n_labels + predicted
+        place = np.searchsorted(pairs, asked)
+        place[place == len(pairs)] = 0
+        correct = (predicted >= 0) & (pairs[place] == asked if len(pairs) else False)
+        documents, labels = np.divmod(pairs, max(n_labels, 1))
+        sizes = np.bincount(documents, minlength=n)
+        support = np.bincount(labels, minlength=n_labels)
+        return cls(predicted, correct, documents, labels, sizes, support)
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels there are, L."""
+        return len(self.support)
+
+    def first(self, k: int) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
+        """The first k columns of ``predicted`` and ``correct``."""
+        width = self.predicted.shape[1]
+        if not 1 <= k <= width:
+            raise DeplError(
+                f"A metric at k = {k} needs k between 1 and {width}, the number of labels ranked "
+                f"for each document. Choose another k, or rank at least {k} labels."
+            )
+        return self.predicted[:, :k], self.correct[:, :k]
+
+    def found(self, k: int) -> NDArray[np.int64]:
+        """How many of each document's first k labels are right."""
+        return np.asarray(self.first(k)[1].sum(axis=1))
+
+
+def precision_at_k(hits: Hits, k: int) -> float:
+    """Share of right labels among the first k.
+
+    ``P@k = 1/n sum_i found(i, k) / k``. It divides by k always, also where a document carries
+    fewer than k labels or the ranking holds fewer.
+    """
+    return _mean(hits.found(k) / k)
+
+
+def recall_at_k(hits: Hits, k: int) -> float:
+    """Share of a document's labels that are among the first k.
+
+    ``R@k = 1/n sum_i found(i, k) / |y_i|``.
+    """
+    return _mean(_ratio(hits.found(k), hits.sizes))
+
+
+def r_precision_at_k(hits: Hits, k: int) -> float:
+    """Share of right labels among the first k, out of as many as can be right.
+
+    ``RP@k = 1/n sum_i found(i, k) / min(k, |y_i|)``.
+    """
+    return _mean(_ratio(hits.found(k), np.minimum(k, hits.sizes)))
+
+
+def ndcg_at_k(hits: Hits, k: int) -> float:
+    """Normalised discounted cumulative gain: right labels count more the higher they stand.
+
+    ``nDCG@k = 1/n sum_i DCG(i) / best(i)`` with ``DCG(i) = sum_{r <= k} hit(i, r) / log2(r + 1)``
+    and ``best(i) = sum_{r <= min(k, |y_i|)} 1 / log2(r + 1)``, what a perfect ranking would get.
+    """
+    discount = 1.0 / np.log2(np.arange(2, k + 2))
+    gain = hits.first(k)[1] @ discount
+    best = np.concatenate([[0.0], np.cumsum(discount)])
+    return _mean(_ratio(gain, best[np.minimum(k, hits.sizes)]))
+
+
+def inverse_propensities(
+    train_counts: NDArray[np.integer], n_train: int, A: float = 0.55, B: float = 1.5
+) -> Floats:
+    """How much a right label weighs in PSP@k: rare labels weigh more.
+
+    ``1 / p_l = 1 + C (N_l + B)^-A`` with ``C = (ln N - 1) (B + 1)^A`` (Jain et al. 2016), where N
+    is the number of *training* documents and N_l how many of them carry label l. For N <= 2 the
+    formula's C would be negative; it is taken as 0, which makes all labels weigh the same.
+
+    Parameters
+    ----------
+    train_counts : array of shape (L,)
+        N_l of each label.
+    n_train : int
+        N.
+    A, B : float
+        0.55 and 1.5 unless the data set says otherwise: 0.5 and 0.4 for WikiLSHTC-325K and
+        Wikipedia-500K, 0.6 and 2.6 for Amazon-670K, Amazon-3M and the LF-Amazon sets.
+
+    Examples
+    --------
+    >>> inverse_propensities(np.array([0, 10, 1000]), n_train=10_000).round(2).tolist()
+    [11.87, 4.55, 1.3]
+    """
+    if n_train < 1 or B <= 0:
+        raise ConfigError(
+            f"Propensities need at least one training document and B > 0; "
+            f"got {n_train} documents and B = {B}."
+        )
+    C = max(np.log(n_train) - 1.0, 0.0) * (B + 1.0) ** A
+    return np.asarray(1.0 + C * (np.asarray(train_counts, np.float64) + B) ** -A)
+
+
+def psp_at_k(hits: Hits, k: int, inverse_propensity: Floats) -> float:
+    """Propensity-scored precision: the weight found, out of the most that could be found.
+
+    ``PSP@k = (1/n sum_i got(i) / k) / (1/n sum_i best(i) / k)`` with
+    ``got(i) = sum_{r <= k} hit(i, r) / p_{l(i, r)}`` and ``best(i)`` the sum of the k largest
+    ``1 / p_l`` of document i's true labels: a ratio of two corpus means, not a mean of ratios.
+    """
+    predicted, correct = hits.first(k)
+    got = inverse_propensity[predicted[correct]].sum()
+    weights = inverse_propensity[hits.labels]
+    heaviest_first = np.lexsort((-weights, hits.documents))
+    start = np.cumsum(hits.sizes) - hits.sizes
+    place = np.arange(len(weights)) - start[hits.documents]  # 0 for a document's heaviest label
+    best = weights[heaviest_first][place < k].sum()
+    return float(got / best) if best > 0 else 0.0
+
+
+def f1_at_k(hits: Hits, k: int) -> Floats:
+    """F1 of each label, when a document's first k labels are what is predicted for it.
+
+    ``F1_l = 2 tp / (2 tp + fp + fn)``, with the contingency counts of label l over all documents:
+    tp where it is predicted and true, fp where predicted only, fn where true only; 0 when it is
+    neither predicted nor true anywhere.
+    """
+    predicted, correct = hits.first(k)
+    tp = np.bincount(predicted[correct], minlength=hits.n_labels)
+    times_predicted = np.bincount(predicted[predicted >= 0], minlength=hits.n_labels)
+    return _ratio(2 * tp, times_predicted + hits.support)  # tp + fp, and tp + fn
+
+
+def macro_average(values: Floats, among: NDArray[np.bool_] | None = None) -> float:
+    """Mean over labels, each weighing the same: ``macroF1@k = macro_average(f1_at_k(hits, k))``.
+
+    Parameters
+    ----------
+    values : array of shape (L,)
+        One value a label.
+    among : array of shape (L,), bool, optional
+        The labels to average over: a frequency band, or those of it that occur in the split.
+    """
+    return _mean(values if among is None else values[among])
+
+
+def pooled_recall_at_k(hits: Hits, k: int, among: NDArray[np.bool_]) -> float:
+    """Of all true (document, label) pairs with a label of this group, the share in the first k.
+
+    ``sum_i |first k of i, in y_i and in the group| / sum_i |y_i in the group|``. Pairs are pooled
+    over the documents, because most documents carry no label of a rare group at all.
+    """
+    predicted, correct = hits.first(k)
+    found = np.count_nonzero(among[predicted[correct]])
+    there = int(hits.support[among].sum())
+    return found / there if there else 0.0
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How far probabilities keep their word: suggestions by their probability, in equal bins.
+
+    Parameters
+    ----------
+    counts : array of shape (n_bins,)
+        Suggestions whose probability lies in the bin.
+    probability : array of shape (n_bins,)
+        Their mean probability; 0 in empty bins.
+    right : array of shape (n_bins,)
+        The share of them that is right; 0 in empty bins.
+    """
+
+    counts: NDArray[np.int64]
+    probability: Floats
+    right: Floats
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error.
+
+        ``ECE = sum_b counts_b / counts |probability_b - right_b|``.
+        """
+        off = np.abs(self.probability - self.right)
+        return float((self.counts * off).sum() / max(1, self.counts.sum()))
+
+
+def precision_and_psp(
+    predicted: NDArray[np.integer],
+    Y: csr_array,
+    inverse: NDArray[np.float64],
+    ks: Sequence[int],
+) -> dict[str, float]:
+    """P@k and PSP@k in percent, by which choices are made: heads decide the one, tails the other.
+
+    Parameters
+    ----------
+    predicted : array of shape (n, at least max(ks))
+        Label positions, best first.
+    Y : csr_array of shape (n, n_labels)
+        What the documents carry.
+    inverse : array of shape (n_labels,)
+        Inverse propensities.
+    ks : sequence of int
+        Where to cut.
+    """
+    hits = Hits.of(predicted[:, : max(ks)], Y)
+    scores = {f"P@{k}": 100 * precision_at_k(hits, k) for k in ks}
+    return scores | {f"PSP@{k}": 100 * psp_at_k(hits, k, inverse) for k in ks}
+
+
+def reliability(hits: Hits, probabilities: NDArray[np.floating], n_bins: int = 15) -> Reliability:
+    """Compare the probabilities of predicted labels with how often they are right.
+
+    Parameters
+    ----------
+    hits : Hits
+        Of n documents and k labels each.
+    probabilities : array of shape (n, k)
+        Of the predicted labels; those of empty places are ignored.
+    n_bins : int
+        Bins of equal width from 0 to 1.
+
+    Examples
+    --------
+    >>> hits = Hits.of(np.array([[0, 1]]), csr_array([[1, 0]]))
+    >>> reliability(hits, np.array([[0.9, 0.3]]), n_bins=2).right.tolist()
+    [0.0, 1.0]
+    """
+    listed = hits.predicted >= 0
+    p, right = probabilities[listed].astype(np.float64), hits.correct[listed]
+    bins = np.clip((p * n_bins).astype(np.int64), 0, n_bins - 1)
+    counts = np.bincount(bins, minlength=n_bins)
+    means = [_ratio(np.bincount(bins, x, minlength=n_bins), counts) for x in (p, right)]
+    return Reliability(counts, *means)
+
+
+def _check_predictions(predicted: NDArray[np.integer], n: int, n_labels: int) -> None:
+    """Refuse what would give wrong numbers silently."""
+    if predicted.ndim != 2 or len(predicted) != n:
+        raise DeplError(
+            f"The ranking has the shape {predicted.shape}, but there are {n} documents to compare "
+            f"it with. Rank exactly the documents of the split."
+        )
+    if predicted.size and (predicted.max() >= n_labels or predicted.min() < -1):
+        raise DeplError(
+            f"The ranking names label positions {predicted.min()} to {predicted.max()}, but the "
+            f"label set has {n_labels} labels. Use the label set that the ranking was made with."
+        )
+    ordered = np.sort(predicted, axis=1)
+    twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+    if twice.any():
+        raise DeplError(
+            f"The ranking lists a label more than once for {np.count_nonzero(twice)} documents, "
+            f"the first at row {int(np.argmax(twice))}. Each label may stand in a row once."
+        )
+
+
+def _ratio(numerator: NDArray[np.number], denominator: NDArray[np.number]) -> Floats:
+    """Element by element, with 0 / 0 = 0."""
+    out = np.zeros(len(denominator))
+    np.divide(numerator, denominator, out=out, where=denominator != 0)
+    return out
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else 0.0

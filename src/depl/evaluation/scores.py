@@ -1,0 +1,339 @@
+"""What a ranking is worth on a split: all metrics, by frequency band and from rare to common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depl.core.corpus import Corpus, LabelSet
+from depl.core.errors import DeplError
+from depl.core.ranking import Ranking
+from depl.evaluation import metrics
+from depl.evaluation.metrics import Hits, Reliability, reliability
+
+BIN_SIZE = 100  # labels a bin in the paper's Figure 1
+
+
+class Band(NamedTuple):
+    """Labels of similar frequency: from ``first`` training documents up to the next band's."""
+
+    name: str
+    first: int
+
+
+BANDS = (Band("0", 0), Band("1-9", 1), Band("10-99", 10), Band("100+", 100))
+
+
+def band_of(counts: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Position in ``BANDS`` of each label, by how many training documents carry it.
+
+    Examples
+    --------
+    >>> [BANDS[b].name for b in band_of(np.array([0, 1, 9, 10, 99, 100, 5000]))]
+    ['0', '1-9', '1-9', '10-99', '10-99', '100+', '100+']
+    """
+    return np.searchsorted([band.first for band in BANDS], counts, side="right") - 1
+
+
+class Bin(NamedTuple):
+    """A stretch of the labels ordered from rare to common.
+
+    ``first`` and ``last`` are ranks from 1, ``mean_count`` the mean number of training documents,
+    ``macro_f1`` a percentage over all labels of the bin.
+    """
+
+    first: int
+    last: int
+    mean_count: float
+    labels_in_test: int
+    macro_f1: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """The scores of one ranking; all of them percentages, 0 to 100.
+
+    Parameters
+    ----------
+    name : str
+        What the ranking is called where several stand side by side.
+    documents, labels : int
+        The size of the split and of the label set.
+    ks : tuple of int
+        The cut-offs, ascending.
+    scores : mapping
+        ``"P@5"`` and so on, over all documents and labels.
+    bands : mapping
+        For each band's name its label counts, macro-F1@k and recall R@k.
+    bins : tuple of Bin
+        Macro-F1@k at the largest k, from rare to common.
+    propensity : tuple of float
+        A and B of PSP@k.
+    reliability : Reliability or None
+        How far the probabilities of the first k labels keep their word; None where the scores are
+        no probabilities.
+    """
+
+    name: str
+    documents: int
+    labels: int
+    ks: tuple[int, ...]
+    scores: Mapping[str, float]
+    bands: Mapping[str, Mapping[str, float]]
+    bins: tuple[Bin, ...]
+    propensity: tuple[float, float]
+    reliability: Reliability | None = None
+
+    @property
+    def k(self) -> int:
+        """The cut-off of the bins, and of the band table: the largest."""
+        return self.ks[-1]
+
+    def to_json(self, *, bins: bool = False) -> dict[str, object]:
+        """The object that ``depl evaluate --json`` prints, to four decimals; bins on demand."""
+        found: dict[str, object] = {
+            "documents": self.documents,
+            "labels": self.labels,
+            **_rounded(self.scores),
+            "bands": {name: _rounded(band) for name, band in self.bands.items()},
+        }
+        if bins:
+            found["bins"] = [[round(x, 2) for x in each] for each in self.bins]
+        return found
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any], name: str = "") -> Report:
+        """A report from what ``to_json`` gave; reliability and propensities are not in it."""
+        scores = {key: value for key, value in found.items() if "@" in key}
+        return cls(
+            name=name,
+            documents=found["documents"],
+            labels=found["labels"],
+            ks=tuple(int(key[2:]) for key in scores if key.startswith("P@")),
+            scores=scores,
+            bands=found["bands"],
+            bins=tuple(Bin(*each) for each in found.get("bins", ())),
+            propensity=(0.55, 1.5),
+        )
+
+
+def evaluate(
+    ranking: Ranking,
+    corpus: Corpus,
+    *,
+    train_counts: NDArray[np.integer],
+    n_train: int,
+    ks: Sequence[int] = (1, 3, 5),
+    A: float = 0.55,
+    B: float = 1.5,
+    name: str = "",
+    probabilities: bool = False,
+) -> Report:
+    """Score a ranking against the labels that the documents carry.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        One row for each document of ``corpus``, at least ``max(ks)`` labels wide.
+    corpus : Corpus
+        The split.
+    train_counts : array of shape (n_labels,)
+        How many *training* documents carry each label: for the bands and the propensities.
+    n_train : int
+        How many training documents there were.
+    ks : sequence of int
+        The cut-offs. Recall is given at 10 as well where the ranking is wide enough.
+    A, B : float
+        Of the propensities; see ``depl.evaluation.metrics.inverse_propensities``.
+    name : str
+        For tables of several reports.
+    probabilities : bool
+        Whether the scores of the ranking are probabilities: how good they are is told then, too.
+    """
+    cuts = tuple(sorted(set(ks)))
+    if not cuts or len(train_counts) != len(corpus.labels):
+        raise DeplError(
+            f"Evaluation needs at least one k and one training count for each of the "
+            f"{len(corpus.labels)} labels; got k = {cuts} and {len(train_counts)} counts."
+        )
+    recall_cuts = tuple(sorted({*cuts, 10})) if ranking.k >= 10 else cuts
+    hits = Hits.of(ranking.indices[:, : recall_cuts[-1]], corpus.Y)
+    weights = metrics.inverse_propensities(train_counts, n_train, A, B)
+    f1 = {k: metrics.f1_at_k(hits, k) for k in cuts}
+    fractions = {
+        **{f"P@{k}": metrics.precision_at_k(hits, k) for k in cuts},
+        **{f"PSP@{k}": metrics.psp_at_k(hits, k, weights) for k in cuts},
+        **{f"nDCG@{k}": metrics.ndcg_at_k(hits, k) for k in cuts},
+        **{f"R@{k}": metrics.recall_at_k(hits, k) for k in recall_cuts},
+        **{f"RP@{k}": metrics.r_precision_at_k(hits, k) for k in cuts},
+        **{f"macroF1@{k}": metrics.macro_average(f1[k]) for k in cuts},
+    }
+    kept = None
+    if probabilities:
+        best = ranking.top(cuts[-1])
+        kept = reliability(Hits.of(best.indices, corpus.Y), best.scores)
+        fractions[f"ECE@{cuts[-1]}"] = kept.error
+    band = band_of(train_counts)
+    return Report(
+        name=name,
+        documents=len(corpus),
+        labels=len(corpus.labels),
+        ks=cuts,
+        scores={key: 100 * value for key, value in fractions.items()},
+        bands={b.name: _band(hits, f1, recall_cuts, band == i) for i, b in enumerate(BANDS)},
+        bins=_bins(f1[cuts[-1]], hits.support, np.asarray(train_counts)),
+        propensity=(A, B),
+        reliability=kept,
+    )
+
+
+def evaluate_known(
+    ranking: Ranking,
+    corpus: Corpus,
+    *,
+    labels: LabelSet,
+    train_counts: NDArray[np.integer],
+    n_train: int,
+    **options: Any,  # noqa: ANN401 - those of evaluate
+) -> Report:
+    """Score a ranking of a run's own labels on any corpus, as ``evaluate`` does.
+
+    Labels of the documents that the run does not know count as missed.
+    """
+    aligned, counts = aligned_with_counts(corpus, labels, train_counts)
+    return evaluate(ranking, aligned, train_counts=counts, n_train=n_train, **options)
+
+
+def aligned_with_counts(
+    corpus: Corpus, labels: LabelSet, train_counts: NDArray[np.integer]
+) -> tuple[Corpus, NDArray[np.integer]]:
+    """A corpus in a run's label order, and the counts of those labels and of all it has besides."""
+    aligned = corpus.aligned(labels)
+    unknown = np.zeros(len(aligned.labels) - len(labels), np.int64)
+    return aligned, np.concatenate([train_counts, unknown])
+
+
+def popularity(train_counts: NDArray[np.integer], n_documents: int, k: int) -> Ranking:
+    """The k labels most frequent in training, the same for every document: the humblest baseline.
+
+    Examples
+    --------
+    >>> popularity(np.array([3, 9, 3]), n_documents=2, k=2).indices.tolist()
+    [[1, 0], [1, 0]]
+    """
+    row = Ranking.from_scores(np.asarray(train_counts, np.float32)[None, :], k)
+    return Ranking(
+        np.repeat(row.indices, n_documents, axis=0), np.repeat(row.scores, n_documents, axis=0)
+    )
+
+
+class Row(NamedTuple):
+    """One line of a table of several reports.
+
+    ``group`` is "all" or the name of a band. A value is None where a report does not have it.
+    """
+
+    group: str
+    metric: str
+    values: tuple[float | None, ...]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The values as text: counts with commas, percentages with two decimals."""
+        return tuple("–" if v is None else _text(v) for v in self.values)
+
+    @property
+    def best(self) -> tuple[bool, ...]:
+        """Which values are the best, as far as two decimals show; none where all are equal."""
+        shown = [round(v, 2) if isinstance(v, float) else None for v in self.values]
+        scores = [v for v in shown if v is not None]
+        if len(set(scores)) < 2:
+            return (False,) * len(shown)
+        best = min(scores) if self.metric.startswith("ECE") else max(scores)
+        return tuple(v == best for v in shown)
+
+
+def comparison(reports: Sequence[Report]) -> tuple[list[str], list[Row]]:
+    """Several reports side by side.
+
+    Returns
+    -------
+    header : list of str
+        "labels", "metric", and the name of each report.
+    rows : list of Row
+        All metrics over all labels, then each band's at its report's largest k. Bands that are
+        empty in every report are left out.
+    """
+    header = ["labels", "metric"]
+    header += [report.name or f"run {i}" for i, report in enumerate(reports, 1)]
+    rows = _rows("all", [report.scores for report in reports])
+    for band in BANDS:
+        columns = [_at_k(report.bands[band.name], report.k) for report in reports]
+        if any(column["labels"] for column in columns):
+            rows += _rows(band.name, columns)
+    return header, rows
+
+
+def _rows(group: str, columns: Sequence[Mapping[str, float]]) -> list[Row]:
+    keys = list(dict.fromkeys(key for column in columns for key in column))
+    return [Row(group, _title(key), tuple(c.get(key) for c in columns)) for key in keys]
+
+
+def _at_k(band: Mapping[str, float], k: int) -> dict[str, float]:
+    """A band's figures without those at smaller cut-offs, which would make the table too long."""
+    wanted = ("labels", "labels_in_test", f"macroF1@{k}", f"macroF1@{k}_in_test", f"R@{k}", "R@10")
+    return {key: band[key] for key in wanted if key in band}
+
+
+def _title(key: str) -> str:
+    return key.replace("macroF1", "macro-F1").replace("_in_test", " in split")
+
+
+def _text(value: float) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else f"{value:,}"
+
+
+def _rounded(values: Mapping[str, float]) -> dict[str, float]:
+    return {key: round(v, 4) if isinstance(v, float) else v for key, v in values.items()}
+
+
+def _band(
+    hits: Hits,
+    f1: Mapping[int, NDArray[np.float64]],
+    recall_cuts: Sequence[int],
+    among: NDArray[np.bool_],
+) -> dict[str, float]:
+    """Counts, macro-F1@k and recall of one band's labels; zeros where it is empty."""
+    in_test = among & (hits.support > 0)
+    band: dict[str, float] = {
+        "labels": int(among.sum()),
+        "labels_in_test": int(in_test.sum()),
+    }
+    for k, values in f1.items():
+        band[f"macroF1@{k}"] = 100 * metrics.macro_average(values, among)
+        band[f"macroF1@{k}_in_test"] = 100 * metrics.macro_average(values, in_test)
+    for k in recall_cuts:
+        band[f"R@{k}"] = 100 * metrics.pooled_recall_at_k(hits, k, among)
+    return band
+
+
+def _bins(
+    f1: NDArray[np.float64], support: NDArray[np.int64], train_counts: NDArray[np.integer]
+) -> tuple[Bin, ...]:
+    """Labels from rare to common, ties by position, ``BIN_SIZE`` at a time."""
+    order = np.argsort(train_counts, kind="stable")
+    chunks = [order[i : i + BIN_SIZE] for i in range(0, len(order), BIN_SIZE)]
+    return tuple(
+        Bin(
+            first=i * BIN_SIZE + 1,
+            last=i * BIN_SIZE + len(chunk),
+            mean_count=float(train_counts[chunk].mean()),
+            labels_in_test=int(np.count_nonzero(support[chunk])),
+            macro_f1=100 * float(f1[chunk].mean()),
+        )
+        for i, chunk in enumerate(chunks)
+    )

@@ -1,0 +1,1 @@
+"""Many rankings to one: candidates, trees, rare labels, calibration, thresholds."""

@@ -1,0 +1,120 @@
+"""The labels that a fusion considers for each document, and what its parts say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from depl.core.ranking import Ranking
+
+
+def candidate_pairs(
+    rankings: Mapping[str, Ranking], candidates: int, train_counts: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+    """Rows, labels and features of all candidates, by row and then by label.
+
+    Parameters
+    ----------
+    rankings : mapping of str to Ranking
+        Of the P parts, in the order of the features.
+    candidates : int
+        The best so many labels of every part are considered.
+    train_counts : array of shape (n_labels,)
+        How many training documents carry each label.
+
+    Returns
+    -------
+    rows, labels : arrays of shape (n_pairs,)
+        The pairs.
+    X : array of shape (n_pairs, 2 P + 1)
+        Every part's score, every part's place from 0, and ln(1 + training count); NaN where a part
+        does not list the label.
+    """
+    parts = list(rankings.values())
+    room = len(parts[0]) * sum(min(candidates, x.k) for x in parts)
+    rows, labels = np.empty(room, np.int64), np.empty(room, np.int64)
+    X = np.full((room, 2 * len(parts) + 1), np.nan, np.float32)
+    size = _fill(
+        np.concatenate([x.indices for x in parts], axis=1, dtype=np.int32),
+        np.concatenate([x.scores for x in parts], axis=1, dtype=np.float32),
+        np.cumsum([0, *(x.k for x in parts)]),
+        candidates,
+        rows,
+        labels,
+        X,
+    )
+    rows, labels, X = rows[:size], labels[:size], X[:size]
+    X[:, -1] = np.log1p(train_counts[labels])
+    return rows, labels, X
+
+
+def are_carried(
+    rows: NDArray[np.int64], labels: NDArray[np.int64], Y: csr_array
+) -> NDArray[np.bool_]:
+    """Whether the document of each pair carries its label."""
+    n, n_labels = Y.shape
+    there = np.repeat(np.arange(n, dtype=np.int64), np.diff(Y.indptr)) * n_labels + Y.indices
+    return np.isin(rows * n_labels + labels, there[Y.data != 0])
+
+
+def said_of(ranking: Ranking, row: int, label: int) -> tuple[float, float]:
+    """Score and place of a label in a document's row; both NaN where it is not."""
+    place = np.flatnonzero(ranking.indices[row] == label)
+    if not len(place):
+        return np.nan, np.nan
+    score = float(ranking.scores[row, place[0]])
+    return (score if np.isfinite(score) else np.nan), float(place[0])
+
+
+@numba.njit(nogil=True, cache=True)
+def _fill(
+    indices: NDArray[np.int32],
+    scores: NDArray[np.float32],
+    starts: NDArray[np.int64],
+    limit: int,
+    rows: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    X: NDArray[np.float32],
+) -> int:
+    """Candidates of each document and what every part says of them; returns how many there are.
+
+    The rankings of the parts stand side by side: part p is in the columns from ``starts[p]`` to
+    ``starts[p + 1]``. ``rows``, ``labels`` and ``X`` have room for all that may come; X arrives
+    full of NaN and gets, for P parts, the scores in its columns 0 to P - 1 and the places in the
+    columns P to 2 P - 1.
+    """
+    n_parts = len(starts) - 1
+    width = indices.shape[1]
+    found = np.empty(width, np.int64)
+    end = 0
+    for i in range(len(indices)):
+        size = 0
+        for p in range(n_parts):
+            for c in range(starts[p], min(starts[p] + limit, starts[p + 1])):
+                if indices[i, c] >= 0:
+                    found[size] = indices[i, c]
+                    size += 1
+        begin = end
+        last = -1
+        for label in np.sort(found[:size]):  # in label order: ties then fall as they should
+            if label != last:
+                rows[end] = i
+                labels[end] = label
+                last = label
+                end += 1
+        mine = labels[begin:end]
+        for p in range(n_parts):
+            for c in range(starts[p], starts[p + 1]):
+                label = indices[i, c]
+                if label < 0:
+                    continue
+                at = np.searchsorted(mine, label)
+                if at < len(mine) and mine[at] == label:
+                    if np.isfinite(scores[i, c]):
+                        X[begin + at, p] = scores[i, c]
+                    X[begin + at, n_parts + p] = c - starts[p]
+    return end

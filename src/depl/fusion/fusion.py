@@ -1,0 +1,377 @@
+"""Several rankings made into one, with probabilities.
+
+Each part (the SVM, a classifier head, retrieval, neighbours, label names ...) knows something that
+the others do not, and its scores are in units of its own. On documents that none of them was
+trained on, boosted trees learn what the scores and places that the parts give a label say together
+about whether the document carries it. A label's training count is a feature too, because it says
+which part to trust.
+
+The features of a (document, label) pair (``_pairs``) are, for every part, the label's score and its
+place in that part's ranking, both missing where the part does not list it, and the log of 1 + its
+training count. A better score or place never lowers the probability; asking that of the trees found
+more of the rare labels (PSP@5 73.0 against 72.7 on a slice of 4,500 EURLEX57K documents with seven
+parts). Exact scores in place of missing ones, or the gap to a part's best score, were no better
+there.
+
+Then rare labels are favoured, as far as it costs the frequent ones next to nothing (``_rare``): on
+EURLEX57K, where the sparse half alone gives up 0.1 points of P@5, the macro-F1@5 of labels with 1
+to 9 training documents rises from 32.7 to 37.9. What comes out is calibrated again, over all labels
+together: a rare label's probability is then a little too high, a frequent one's a little too low.
+
+Whether all this is worth it is found out on the same documents, by folds: the fusion of a document
+never saw that document. If a single part is better, that part is what ``rank`` gives.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import expit
+
+from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
+from depl.core.ranking import Ranking
+from depl.core.storage import explain_os_errors, read_json, read_tensors, write_json, write_tensors
+from depl.evaluation.metrics import Hits, inverse_propensities, precision_and_psp, reliability
+from depl.fusion.candidates import are_carried, candidate_pairs, said_of
+from depl.fusion.rare import CUTS, choose_power, favour
+from depl.fusion.trees import Trees, logistic_line, prior
+
+FUSION = "fusion"  # the name of the fusion itself beside those of its parts
+
+_FOLDS = 3
+_BLOCK = 256  # documents whose pairs are in memory at a time while ranking
+_MOST = 20_000  # documents to learn from; more only take memory
+_L2 = 5.0
+_LEAF, _LEAST_LEAF = 200, 20  # rows a leaf must hold: with many pairs, with few
+_KEPT = ("candidates", "iterations", "leaves", "learning_rate", "head_loss", "seed")
+_SETTINGS = "fusion.json"
+_TREES = "trees.safetensors"
+
+
+class Fusion:
+    """One ranking of calibrated probabilities out of any number of rankings.
+
+    Parameters
+    ----------
+    candidates : int
+        The best so many labels of every part are considered for a document.
+    iterations : int
+        How many trees are boosted.
+    leaves : int
+        How many leaves each has.
+    learning_rate : float
+        How much each adds.
+    head_loss : float
+        How many points P@1 and P@5 may each fall so that rare labels rise; 0: they do not.
+    seed : int
+        For the folds, and for the bins of the features.
+    n_threads : int or None
+        For ranking; None means one a core. The result does not depend on it.
+
+    Attributes
+    ----------
+    parts_ : tuple of str
+        The names of the parts, in the order they were given.
+    chosen_ : str
+        "fusion", or the name of the single part that is better.
+    scores_ : dict of str to dict of str to float
+        For every part and for "fusion": P@1, P@5, PSP@1, PSP@5 and their mean, in percent, on the
+        documents of ``fit``; those of the fusion by folds. The fusion has the expected calibration
+        error of the five labels it ranks first, "ECE", too.
+    favour_ : float
+        The power of the inverse propensity by which a label's odds are multiplied.
+    cross_fitted_ : Ranking
+        After ``fit``, and not kept by ``save``: all candidates with probabilities, from trees that
+        did not see the document.
+    fitted_on_ : array of int64
+        Which of the documents of ``fit`` its rows are.
+    """
+
+    def __init__(
+        self,
+        *,
+        candidates: int = 40,
+        iterations: int = 300,
+        leaves: int = 15,
+        learning_rate: float = 0.05,
+        head_loss: float = 0.2,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        enough = candidates >= 1 and iterations >= 1 and leaves >= 2
+        if not enough or learning_rate <= 0 or head_loss < 0:
+            raise ConfigError(
+                f"A fusion needs at least 1 candidate, 1 iteration, 2 leaves, a learning rate "
+                f"above 0 and a head loss of 0 or more; got candidates = {candidates}, iterations "
+                f"= {iterations}, leaves = {leaves}, learning_rate = {learning_rate}, head_loss = "
+                f"{head_loss}."
+            )
+        self.candidates = candidates
+        self.iterations = iterations
+        self.leaves = leaves
+        self.learning_rate = learning_rate
+        self.head_loss = head_loss
+        self.seed = seed
+        self.n_threads = n_threads
+
+    def fit(
+        self,
+        rankings: Mapping[str, Ranking],
+        Y: csr_array,
+        train_counts: NDArray[np.integer],
+        n_train: int,
+    ) -> Fusion:
+        """Learn from documents that the parts have not seen.
+
+        Parameters
+        ----------
+        rankings : mapping of str to Ranking
+            What each part gives for these documents.
+        Y : csr_array of shape (n_documents, n_labels)
+            What these documents carry.
+        train_counts : array of shape (n_labels,)
+            How many documents of the parts' training data carry each label.
+        n_train : int
+            How many documents the parts were trained on.
+        """
+        vars(self).pop("_line", None)  # a second fit that fails leaves nothing half fitted
+        parts = tuple(rankings)
+        if not parts or FUSION in parts:
+            raise ConfigError(
+                f"A fusion needs one part or more, none of them named {FUSION!r}; got {parts}."
+            )
+        if Y.shape[1] != len(train_counts):
+            raise DeplError(
+                f"Y has {Y.shape[1]} labels, but there are training counts of {len(train_counts)}. "
+                f"Give both for the same label set."
+            )
+        self.parts_ = parts
+        self._check(rankings, Y.shape[1], Y.shape[0])
+        rng = np.random.default_rng(self.seed)
+        documents = rng.permutation(Y.shape[0])
+        self.fitted_on_ = np.sort(documents[:_MOST])
+        if len(documents) > _MOST:
+            documents = self.fitted_on_
+            rankings = {x: ranking.take(documents) for x, ranking in rankings.items()}
+            Y = Y[documents]
+            documents = rng.permutation(_MOST)
+        if not np.any(Y.data):
+            raise DeplError(
+                f"None of the {Y.shape[0]} documents to fit the fusion on carries a label. "
+                f"Take documents with labels, or do without the fusion."
+            )
+
+        rows, labels, X = candidate_pairs(rankings, self.candidates, train_counts)
+        carried = are_carried(rows, labels, Y)
+        fold = (documents % _FOLDS)[rows]
+        log_odds = np.empty(len(X))
+        for f in range(_FOLDS):
+            trees = self._grow(X[fold != f], carried[fold != f])
+            log_odds[fold == f] = trees.log_odds(X[fold == f])
+        inverse = inverse_propensities(train_counts, n_train)
+        self.favour_ = choose_power(rows, labels, log_odds, Y, inverse, self.head_loss)
+        self._n_train = n_train
+        log_odds = favour(log_odds, inverse[labels], self.favour_)
+        # By folds, so that it also undoes the overconfidence that trees have on few documents.
+        slope, offset = logistic_line(log_odds, carried)
+        probability = expit(slope * log_odds + offset)
+        most = int(np.bincount(rows, minlength=1).max())
+        self.cross_fitted_ = Ranking.from_pairs(
+            rows, labels, probability.astype(np.float32), Y.shape[0], most
+        )
+        fused = self.cross_fitted_.top(max(CUTS))
+
+        self.scores_ = {x: _scores(rankings[x], Y, inverse) for x in parts}
+        self.scores_[FUSION] = _scores(fused, Y, inverse) | {"ECE": calibration_error(fused, Y)}
+        # The first of equals is the fusion: it has probabilities of its own for every pair.
+        self.chosen_ = max((FUSION, *parts), key=lambda x: self.scores_[x]["mean"])
+        if self.chosen_ == FUSION:
+            self._trees = self._grow(X, carried)
+        else:
+            chosen = rankings[self.chosen_]
+            right = Hits.of(chosen.indices, Y).correct
+            listed = (chosen.indices >= 0) & np.isfinite(chosen.scores)
+            slope, offset = logistic_line(chosen.scores[listed], right[listed])
+            self._trees = Trees.constant(prior(right[listed]))
+            self.cross_fitted_ = _probabilities(chosen, slope, offset)
+        self._line = (slope, offset)
+        return self
+
+    def rank(
+        self, rankings: Mapping[str, Ranking], train_counts: NDArray[np.integer], k: int
+    ) -> Ranking:
+        """The k likeliest labels of each document, with their probabilities.
+
+        Where a single part was chosen, its order is kept as it is.
+
+        Parameters
+        ----------
+        rankings : mapping of str to Ranking
+            Of the same parts as in ``fit``.
+        train_counts : array of shape (n_labels,)
+            As in ``fit``; labels added since then have 0.
+        k : int
+            Labels a document; a document with fewer candidates is padded.
+        """
+        self._check_fitted()
+        n = self._check(rankings, len(train_counts))
+        slope, offset = self._line
+        if self.chosen_ != FUSION:
+            return _probabilities(rankings[self.chosen_].top(k), slope, offset)
+
+        def rank_block(first: int) -> Ranking:
+            some = slice(first, first + _BLOCK)
+            block = {x: rankings[x].take(some) for x in self.parts_}
+            rows, labels, X = candidate_pairs(block, self.candidates, train_counts)
+            inverse = inverse_propensities(train_counts[labels], self._n_train)
+            log_odds = favour(self._trees.log_odds(X), inverse, self.favour_)
+            scores = expit(slope * log_odds + offset).astype(np.float32)
+            return Ranking.from_pairs(rows, labels, scores, min(_BLOCK, n - first), k)
+
+        if n <= _BLOCK:
+            return rank_block(0)
+        with ThreadPoolExecutor(self.n_threads or os.cpu_count()) as pool:
+            return Ranking.concatenate(list(pool.map(rank_block, range(0, n, _BLOCK))))
+
+    def contributions(
+        self,
+        rankings: Mapping[str, Ranking],
+        train_counts: NDArray[np.integer],
+        row: int,
+        label: int,
+    ) -> dict[str, float]:
+        """How much each part gave to a label of a document.
+
+        That is the log-odds with all parts less the log-odds with this part hidden, as if it did
+        not list the label. The label need not be among the candidates.
+        """
+        self._check_fitted()
+        self._check(rankings, len(train_counts))
+        slope, offset = self._line
+        said = [said_of(rankings[x], row, label) for x in self.parts_]
+        if self.chosen_ != FUSION:
+            given = dict.fromkeys(self.parts_, 0.0)
+            score = said[self.parts_.index(self.chosen_)][0]
+            if np.isfinite(score):
+                given[self.chosen_] = slope * score + offset - float(self._trees.baseline[0])
+            return given
+        n_parts = len(said)
+        whole = [
+            *(s for s, _ in said),
+            *(place for _, place in said),
+            np.log1p(train_counts[label]),
+        ]
+        X = np.tile(np.array(whole, np.float32), (n_parts + 1, 1))
+        for p in range(n_parts):
+            X[1 + p, [p, n_parts + p]] = np.nan
+        log_odds = slope * self._trees.log_odds(X)
+        return {x: float(log_odds[0] - log_odds[1 + p]) for p, x in enumerate(self.parts_)}
+
+    def save(self, folder: Path) -> None:
+        """Write the settings as json and the trees as safetensors."""
+        self._check_fitted()
+        settings = {
+            "settings": {name: getattr(self, name) for name in _KEPT},
+            "parts": self.parts_,
+            "chosen": self.chosen_,
+            "scores": self.scores_,
+            "line": self._line,
+            "favour": self.favour_,
+            "n_train": self._n_train,
+        }
+        with explain_os_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            write_tensors(folder / _TREES, self._trees.tensors())
+        write_json(folder / _SETTINGS, settings)
+
+    @classmethod
+    def load(cls, folder: Path) -> Fusion:
+        """Read what ``save`` wrote."""
+        path = folder / _SETTINGS
+        kept = read_json(path)
+        try:
+            fusion = cls(**kept["settings"])
+            fusion.parts_ = tuple(kept["parts"])
+            fusion.chosen_ = kept["chosen"]
+            fusion.scores_ = kept["scores"]
+            if fusion.chosen_ not in fusion.scores_ or set(fusion.scores_) != {
+                FUSION,
+                *kept["parts"],
+            }:
+                raise ValueError("its parts, scores and chosen do not go together")
+            slope, offset = kept["line"]
+            fusion._line = (float(slope), float(offset))
+            # Older runs favour nothing.
+            fusion.favour_ = float(kept.get("favour", 0.0))
+            fusion._n_train = int(kept.get("n_train", 1))
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(
+                f"{path} is damaged ({error!r}). Delete its folder and fit again."
+            ) from error
+        names = tuple(Trees.constant(0.0).tensors())
+        tensors = read_tensors(folder / _TREES, *names)
+        fusion._trees = Trees.from_tensors(tensors, 2 * len(fusion.parts_) + 1)
+        return fusion
+
+    def _grow(self, X: NDArray[np.float32], carried: NDArray[np.bool_]) -> Trees:
+        n_parts = len(self.parts_)
+        return Trees.grow(
+            X,
+            carried,
+            min_leaf=min(_LEAF, max(_LEAST_LEAF, len(X) // _LEAF)),
+            seed=self.seed,
+            max_iter=self.iterations,
+            max_leaf_nodes=self.leaves,
+            learning_rate=self.learning_rate,
+            l2_regularization=_L2,
+            # A better score or place in a part never lowers the probability.
+            monotonic_cst=[1] * n_parts + [-1] * n_parts + [0],
+        )
+
+    def _check(self, rankings: Mapping[str, Ranking], n_labels: int, n: int | None = None) -> int:
+        """Refuse rankings that cannot be combined; tells how many documents they rank."""
+        if set(rankings) != set(self.parts_):
+            raise DeplError(
+                f"The fusion was fitted on the parts {', '.join(self.parts_)}, but got "
+                f"{', '.join(rankings) or 'none'}. Give exactly the rankings of its parts."
+            )
+        lengths = {x: len(rankings[x]) for x in self.parts_}
+        wanted = lengths[self.parts_[0]] if n is None else n
+        if any(length != wanted for length in lengths.values()):
+            raise DeplError(
+                f"The parts rank different numbers of documents: {lengths}, where {wanted} were "
+                f"expected. Rank the same documents with every part."
+            )
+        highest = max(int(x.indices.max(initial=-1)) for x in rankings.values())
+        if highest >= n_labels:
+            raise DeplError(
+                f"A ranking names the label position {highest}, but there are training counts of "
+                f"{n_labels} labels only. Give the counts of the label set that was ranked."
+            )
+        return wanted
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_line"):
+            raise NotFittedError(self)
+
+
+def calibration_error(ranking: Ranking, Y: csr_array) -> float:
+    """Expected calibration error of a ranking whose scores are probabilities, in percent."""
+    return 100 * reliability(Hits.of(ranking.indices, Y), ranking.scores).error
+
+
+def _probabilities(part: Ranking, slope: float, offset: float) -> Ranking:
+    """A part's ranking as it is, its scores made into probabilities."""
+    probability = expit(slope * part.scores + offset).astype(np.float32)
+    return Ranking(part.indices, np.where(part.indices >= 0, probability, -np.inf))
+
+
+def _scores(ranking: Ranking, Y: csr_array, inverse: NDArray[np.float64]) -> dict[str, float]:
+    scores = precision_and_psp(ranking.top(max(CUTS)).indices, Y, inverse, CUTS)
+    return scores | {"mean": sum(scores.values()) / len(scores)}

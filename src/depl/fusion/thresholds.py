@@ -1,0 +1,265 @@
+"""From which probability on to suggest a label: for a wanted precision, or for the best F1.
+
+A threshold is chosen on documents that neither the parts nor the fusion's trees saw: the
+validation slice, with the probabilities of the fold in which a document was held out. Labels of
+different frequency get curves of their own, because "80 % sure" cuts off rare labels first.
+
+Counting right suggestions above every possible threshold would overfit where there are few. Three
+things smooth the curve: a point needs a number of suggestions that are expected to be right; as
+many imagined suggestions as ``_PRIOR``, as good as their probabilities say, stand before the first
+real one; and a likelier suggestion is never taken for a worse one (isotonic regression).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from depl.core.errors import ConfigError, RunError
+from depl.core.ranking import Ranking
+from depl.core.storage import read_json, write_json
+from depl.evaluation.metrics import Hits
+from depl.evaluation.scores import BANDS, band_of
+
+_ALL = "all"
+_POINTS = 200  # of a curve, at most about
+_MASS = 10.0  # suggestions expected to be right between two points, at least
+_PRIOR = 10.0  # imagined suggestions at the head of a curve
+
+
+class Point(NamedTuple):
+    """What to expect of the suggestions from a threshold on: fractions of 0 to 1."""
+
+    threshold: float
+    precision: float
+    recall: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Precision and recall over falling thresholds.
+
+    Parameters
+    ----------
+    thresholds : array of shape (n,)
+        Falling.
+    suggested : array of shape (n,)
+        How many suggestions of the slice have at least that probability.
+    precision : array of shape (n,)
+        The share of them that is right, smoothed: never rising.
+    true : int
+        How many (document, label) pairs of the slice there are to find.
+    """
+
+    thresholds: NDArray[np.float64]
+    suggested: NDArray[np.int64]
+    precision: NDArray[np.float64]
+    true: int
+
+    @classmethod
+    def fit(
+        cls,
+        probability: NDArray[np.floating],
+        right: NDArray[np.bool_],
+        true: int,
+        *,
+        mass: float = _MASS,
+        prior: float = _PRIOR,
+        points: int = _POINTS,
+    ) -> Curve:
+        """The curve of suggestions given by their probabilities and whether they are right.
+
+        Examples
+        --------
+        >>> curve = Curve.fit(np.array([0.9, 0.6, 0.3]), np.array([True, False, True]), 2,
+        ...                   mass=0, prior=0, points=3)
+        >>> curve.precision.round(2).tolist()
+        [1.0, 0.75, 0.67]
+        """
+        from sklearn.isotonic import isotonic_regression
+
+        order = np.argsort(-probability, kind="stable")
+        p, hits = probability[order].astype(np.float64), np.cumsum(right[order])
+        last = np.append(p[1:] != p[:-1], True) if len(p) else np.empty(0, bool)
+        ends = np.flatnonzero(last)  # equal probabilities are suggested together or not at all
+        expected = np.cumsum(p)
+        if mass > 0 and len(p):
+            step = max(mass, expected[-1] / points)
+            filled = np.floor(expected[ends] / step)
+            full = np.diff(filled, prepend=0.0) > 0
+            full[-1] = True
+            ends = ends[full]
+        if not len(ends):
+            return cls(np.empty(0), np.empty(0, np.int64), np.empty(0), true)
+        sizes = np.diff(ends + 1, prepend=0).astype(np.float64)
+        found = np.diff(hits[ends], prepend=0).astype(np.float64)
+        found[0] += prior * expected[ends[0]] / sizes[0]
+        sizes[0] += prior
+        rates = isotonic_regression(found / sizes, sample_weight=sizes, increasing=False)
+        precision = np.cumsum(rates * sizes) / np.cumsum(sizes)
+        return cls(p[ends], (ends + 1).astype(np.int64), precision, true)
+
+    @property
+    def recall(self) -> NDArray[np.float64]:
+        """The share of all pairs that is suggested, smoothed likewise."""
+        return np.minimum(1.0, self.precision * self.suggested / max(1, self.true))
+
+    @property
+    def f1(self) -> NDArray[np.float64]:
+        """2 right / (suggested + true)."""
+        return 2 * self.precision * self.suggested / np.maximum(1, self.suggested + self.true)
+
+    def lowest(self, precision: float) -> float | None:
+        """The lowest threshold whose suggestions are so often right; None where there is none."""
+        reached = int(np.count_nonzero(self.precision >= precision - 1e-9))
+        return float(self.thresholds[reached - 1]) if reached else None
+
+    def best(self) -> float | None:
+        """The threshold of the largest F1; None where nothing right can be suggested."""
+        f1 = self.f1
+        if not self.true or not f1.any():
+            return None
+        # Of equals, which differ in the last digit, the highest threshold.
+        return float(self.thresholds[int(np.argmax(f1 >= f1.max() - 1e-12))])
+
+    def at(self, threshold: float) -> Point:
+        """What the curve says of a threshold: its last point that is not below it."""
+        above = int(np.count_nonzero(self.thresholds >= threshold))
+        if not above:
+            return Point(threshold, 1.0, 0.0)
+        return Point(threshold, float(self.precision[above - 1]), float(self.recall[above - 1]))
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The thresholds of a run: over all labels, and for each band of training counts.
+
+    Parameters
+    ----------
+    curves : mapping of str to Curve
+        "all", and every band's name.
+    """
+
+    curves: Mapping[str, Curve]
+
+    @classmethod
+    def fit(cls, ranking: Ranking, Y: csr_array, train_counts: NDArray[np.integer]) -> Thresholds:
+        """Learn from probabilities of documents that were not fitted on.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            All suggestions, with probabilities.
+        Y : csr_array of shape (n_documents, n_labels)
+            What the documents carry.
+        train_counts : array of shape (n_labels,)
+            How many documents of the parts' training data carry each label.
+        """
+        hits = Hits.of(ranking.indices, Y)
+        listed = ranking.indices >= 0
+        probability, right = ranking.scores[listed], hits.correct[listed]
+        band = band_of(train_counts)
+        suggested, carried = band[ranking.indices[listed]], band[hits.labels]
+        curves = {_ALL: Curve.fit(probability, right, len(carried))}
+        for i, b in enumerate(BANDS):
+            among = suggested == i
+            true = int(np.count_nonzero(carried == i))
+            curves[b.name] = Curve.fit(probability[among], right[among], true)
+        return cls(curves)
+
+    def for_precision(self, precision: float, band: str | None = None) -> float | None:
+        """The lowest threshold with this share of right suggestions; None where it is not reached.
+
+        With a band, of suggestions of its labels alone: "0", "1-9", "10-99" or "100+".
+        """
+        if not 0 < precision <= 1:
+            raise ConfigError(f"A precision lies above 0 and is 1 at most; got {precision}.")
+        return self.curve(band).lowest(precision)
+
+    def for_f1(self, band: str | None = None) -> float | None:
+        """The threshold of the best micro-F1; None where nothing right can be suggested."""
+        return self.curve(band).best()
+
+    @property
+    def best_f1(self) -> float | None:
+        """The threshold of the best micro-F1 over all labels."""
+        return self.for_f1()
+
+    def curve(self, band: str | None = None) -> Curve:
+        """The curve of a band, or of all labels."""
+        try:
+            return self.curves[band or _ALL]
+        except KeyError:
+            known = ", ".join(b.name for b in BANDS)
+            raise ConfigError(f"There is no band {band!r}; the bands are {known}.") from None
+
+    def of_labels(
+        self, train_counts: NDArray[np.integer], precision: float | None = None
+    ) -> NDArray[np.float64]:
+        """Each label's threshold by its band: for a precision, or for the best F1.
+
+        Labels of a band that does not reach it have inf: they are not suggested at all.
+        """
+        found = [
+            self.for_f1(b.name) if precision is None else self.for_precision(precision, b.name)
+            for b in BANDS
+        ]
+        return np.array([np.inf if t is None else t for t in found])[band_of(train_counts)]
+
+    def save(self, path: Path) -> None:
+        """Write the curves as json."""
+        write_json(path, {name: _plain(curve) for name, curve in self.curves.items()})
+
+    @classmethod
+    def load(cls, path: Path) -> Thresholds:
+        """Read what ``save`` wrote."""
+        kept = read_json(path)
+        try:
+            return cls({name: _curve(kept[name]) for name in (_ALL, *(b.name for b in BANDS))})
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(f"{path} is damaged ({error!r}). Fit again from the fusion.") from error
+
+
+def keep(ranking: Ranking, at_least: float | NDArray[np.float64]) -> Ranking:
+    """The suggestions that reach a threshold, or each its label's, moved up to the front.
+
+    Examples
+    --------
+    >>> ranking = Ranking(np.array([[2, 0, 1]]), np.array([[0.9, 0.6, 0.5]]))
+    >>> keep(ranking, np.array([0.7, 0.4, 0.7])).indices.tolist()
+    [[2, 1, -1]]
+    """
+    needed = at_least[ranking.indices] if isinstance(at_least, np.ndarray) else at_least
+    kept = (ranking.indices >= 0) & (ranking.scores.astype(np.float64) >= needed)
+    order = np.argsort(~kept, axis=1, kind="stable")
+    kept = np.take_along_axis(kept, order, axis=1)
+    indices = np.where(kept, np.take_along_axis(ranking.indices, order, axis=1), -1)
+    scores = np.where(kept, np.take_along_axis(ranking.scores, order, axis=1), -np.inf)
+    return Ranking(indices.astype(np.int32), scores.astype(np.float32))
+
+
+def _plain(curve: Curve) -> dict[str, Any]:
+    return {
+        "true": curve.true,
+        "thresholds": curve.thresholds.tolist(),
+        "suggested": curve.suggested.tolist(),
+        "precision": curve.precision.tolist(),
+    }
+
+
+def _curve(kept: Mapping[str, Any]) -> Curve:
+    curve = Curve(
+        np.array(kept["thresholds"], np.float64),
+        np.array(kept["suggested"], np.int64),
+        np.array(kept["precision"], np.float64),
+        int(kept["true"]),
+    )
+    if not curve.thresholds.shape == curve.suggested.shape == curve.precision.shape:
+        raise ValueError("its columns differ in length")
+    return curve

@@ -1,0 +1,314 @@
+"""Edits of a loaded run's labels: checked, computed, written to the journal, then applied.
+
+Nothing is trained again. An added label is found by its name and description, and with examples by
+the SVM and the neighbours, too; only a classification head knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depl.core import storage
+from depl.core.corpus import Label, LabelSet
+from depl.core.errors import CorpusError, RunError
+from depl.labels.journal import Edit, Entry, Journal, in_force
+from depl.labels.maker import LabelMaker
+from depl.labels.overlay import Computed, Overlay, Parts
+from depl.run.folder import Run
+from depl.sparse.tfidf import TfidfFeatures
+
+_KEY = "key"
+
+_log = logging.getLogger(__name__)
+
+
+class LiveLabels:
+    """The labels of a loaded run, and what people make of them.
+
+    Parameters
+    ----------
+    run : Run
+        The folder whose journal is read and written.
+    base : Parts
+        The run as it was fitted.
+    features : TfidfFeatures
+        Its features.
+    decided_by : str or None
+        The one part whose ranking is what the run suggests; None where several are combined.
+    """
+
+    def __init__(
+        self, run: Run, base: Parts, features: TfidfFeatures, decided_by: str | None
+    ) -> None:
+        self._run = run
+        self._base = base
+        self._terms = features.terms_
+        self._decided_by = decided_by
+        self._maker = LabelMaker(run, base, features)
+        self._journal = Journal(run.path / "labels")
+        stages = run.manifest()["stages"]
+        self._finished = "fusion" in stages
+        rests_on = ["descriptions", *(["index"] if base.retriever is not None else [])]
+        self._made_from = {name: stages[name]["fingerprint"] for name in rests_on}
+        self._entries: list[Entry] = []
+        self._replay(self._journal.entries())
+
+    @property
+    def edited(self) -> bool:
+        """Whether there is any edit, in force or undone."""
+        return bool(self._entries)
+
+    def parts(self) -> Parts:
+        """The run with all edits in force."""
+        return self._overlay.parts()
+
+    # The edits
+
+    def add(
+        self,
+        labels: Sequence[Label],
+        descriptions: Mapping[str, str],
+        examples: Mapping[str, Sequence[str]],
+    ) -> Parts:
+        """Append labels."""
+
+        def content() -> dict[str, Any]:
+            _check_new(labels, descriptions, examples, self._overlay.position)
+            return {
+                "labels": [
+                    {"id": x.id, "name": x.name.strip(), "alt_names": list(x.alt_names)}
+                    | ({"description": descriptions[x.id]} if x.id in descriptions else {})
+                    | ({"examples": list(examples[x.id])} if examples.get(x.id) else {})
+                    for x in labels
+                ]
+            }
+
+        parts = self._edit("add", content)
+        self._warn_of_silence(labels, examples)
+        return parts
+
+    def describe(self, label_id: str, text: str) -> Parts:
+        """Replace a label's description."""
+        return self._edit(
+            "describe", lambda: {"id": self._known(label_id), "text": _said(text, "description")}
+        )
+
+    def rename(self, label_id: str, name: str) -> Parts:
+        """Replace a label's name."""
+
+        def content() -> dict[str, Any]:
+            position = self._overlay.position[self._known(label_id)]
+            before = self._overlay.labels[position].name
+            return {"id": label_id, "name": _said(name, "name").strip(), "before": before}
+
+        return self._edit("rename", content)
+
+    def remove(self, label_id: str) -> Parts:
+        """Never suggest a label again."""
+
+        def content() -> dict[str, Any]:
+            position = self._overlay.position[self._known(label_id)]
+            return {"id": label_id, "before": self._overlay.labels[position].name}
+
+        return self._edit("remove", content)
+
+    def undo(self) -> tuple[str, Parts]:
+        """Take the last edit in force back; tells which it was."""
+        with self._journal.locked():
+            undone = self._journal.undo()
+            self._replay(self._journal.entries())
+        return undone.summary(), self.parts()
+
+    def _edit(self, edit: Edit, content: Callable[[], dict[str, Any]]) -> Parts:
+        """Check, compute, write, apply: in this order, so that an error changes nothing."""
+        with self._journal.locked():
+            entries = self._journal.entries()
+            if entries != self._entries:  # another process was here
+                self._replay(entries)
+            entry = Entry(len(entries) + 1, "", edit, content())
+            computed = self._compute(entry)
+            if computed is not None:
+                self._journal.keep(entry.number, self._tensors(entry, computed))
+            entry = self._journal.append(edit, entry.content)
+            self._apply(entry, computed)
+            self._entries = [*entries, entry]
+        return self.parts()
+
+    def _known(self, label_id: str) -> str:
+        if label_id not in self._overlay.position:
+            gone = label_id in self._overlay.removed.values()
+            raise CorpusError(
+                f"The label {label_id!r} was removed. Add it again, or undo its removal."
+                if gone
+                else f"No label has the id {label_id!r}. `depl labels RUN list` lists all."
+            )
+        return label_id
+
+    def _warn_of_silence(
+        self, labels: Sequence[Label], examples: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Tell where a label that was added cannot be suggested yet."""
+        if self._decided_by not in ("svm", "neighbours", "classifier"):
+            return
+        needs_training = self._decided_by == "classifier"
+        silent = [x.id for x in labels if needs_training or not examples.get(x.id)]
+        if not silent:
+            return
+        remedy = "Fit the run again with them" if needs_training else "Add them with examples"
+        if not self._finished:
+            remedy += f", or finish the run with `depl fit {self._run.path}`"
+        _log.warning(
+            "%d of the added labels (%s) will not be suggested: this run ranks by its part %r "
+            "alone, which knows labels by their documents only. %s.",
+            len(silent),
+            ", ".join(silent[:5]) + (", ..." if len(silent) > 5 else ""),
+            self._decided_by,
+            remedy,
+        )
+
+    # From the journal to the parts
+
+    def _replay(self, entries: Sequence[Entry]) -> None:
+        self._overlay = Overlay(self._base, self._terms)
+        standing = {entry.number for entry in in_force(entries)}
+        for entry in entries:
+            if entry.number in standing:
+                self._check_fits(entry)
+                self._apply(entry, self._kept_or_computed(entry))
+            elif entry.edit == "add":
+                self._overlay.add_tombstones(_labels_of(entry), entry.number)
+        self._entries = list(entries)
+
+    def _check_fits(self, entry: Entry) -> None:
+        """Refuse an entry that speaks of labels as they were before the run was fitted again."""
+        known = self._overlay.position
+        if entry.edit == "add":
+            wrong = [x.id for x in _labels_of(entry) if x.id in known]
+            trouble = "which the run has anyway"
+        else:
+            wrong = [entry.content["id"]] if entry.content["id"] not in known else []
+            trouble = "which the run does not have"
+        if wrong:
+            raise RunError(
+                f"{self._journal.path}:{entry.number} ({entry.summary()}) is about the label "
+                f"{wrong[0]!r}, {trouble}: it was fitted on other labels since. Take the edits "
+                f"back with `depl labels {self._run.path} undo`, the last first, or move the "
+                f"folder {self._journal.folder} away to do without all of them."
+            )
+
+    def _apply(self, entry: Entry, computed: Computed | None) -> None:
+        overlay, content = self._overlay, entry.content
+        if entry.edit == "add":
+            assert computed is not None
+            written = ["description" in x for x in content["labels"]]
+            overlay.add(_labels_of(entry), written, computed)
+            return
+        position = overlay.position[content["id"]]
+        if entry.edit == "remove":
+            overlay.remove(position, entry.number)
+        elif computed is not None and entry.edit == "describe":
+            overlay.describe(position, computed)
+        elif computed is not None:
+            overlay.rename(position, content["name"], computed)
+
+    def _kept_or_computed(self, entry: Entry) -> Computed | None:
+        """What lies beside the journal; made anew where the run was fitted again since."""
+        if entry.edit == "remove":
+            return None
+        kept = self._journal.kept(entry.number)
+        if _KEY in kept and kept[_KEY].tobytes() == self._key(entry):
+            return Computed.from_tensors(kept)
+        computed = self._compute(entry)
+        assert computed is not None
+        try:
+            self._journal.keep(entry.number, self._tensors(entry, computed))
+        except RunError as error:  # a read-only run can be used all the same
+            _log.info("%s", error)
+        return computed
+
+    def _key(self, entry: Entry) -> bytes:
+        # With the fields: what an older version kept has others, and is computed anew.
+        fields = list(Computed.__dataclass_fields__)
+        content = storage.plain(entry.content)
+        return storage.fingerprint(entry.edit, content, self._made_from, fields).encode()
+
+    def _tensors(self, entry: Entry, computed: Computed) -> dict[str, NDArray[Any]]:
+        return computed.tensors() | {_KEY: np.frombuffer(self._key(entry), np.uint8)}
+
+    # What is computed for an edit
+
+    def _compute(self, entry: Entry) -> Computed | None:
+        content, overlay = entry.content, self._overlay
+        if entry.edit == "add":
+            labels = _labels_of(entry)
+            texts = [x.get("description") for x in content["labels"]]
+            return self._maker.make(
+                labels, texts, [x.get("examples", []) for x in content["labels"]]
+            )
+        if entry.edit == "remove":
+            return None
+        position = overlay.position[content["id"]]
+        label = overlay.labels[position]
+        if entry.edit == "describe":
+            return self._maker.make([label], [content["text"]], [[]])
+        label = Label(label.id, content["name"], label.alt_names)
+        if position in overlay.written:
+            return self._maker.make([label], [overlay.descriptions[position]], [[]])
+        return self._maker.make([label], [None], [[]], keywords=overlay.keywords[position])
+
+
+def _labels_of(entry: Entry) -> list[Label]:
+    return [Label(x["id"], x["name"], tuple(x["alt_names"])) for x in entry.content["labels"]]
+
+
+def _check_new(
+    labels: Sequence[Label],
+    descriptions: Mapping[str, str],
+    examples: Mapping[str, Sequence[str]],
+    known: Mapping[str, int],
+) -> None:
+    """Refuse labels that cannot be added, and texts that belong to none of them."""
+    if not labels:
+        raise CorpusError("There is no label to add. Give at least one, with an id and a name.")
+    for label in labels:
+        _said(label.id, "id of a label")
+        for name in (label.name, *label.alt_names):
+            _said(name, f"name, or another name, of the label {label.id!r}")
+        if label.id in known:
+            raise CorpusError(
+                f"There is a label with the id {label.id!r} already. Choose another id, or change "
+                f"that label with describe or rename."
+            )
+    ids = set(LabelSet(labels).ids)  # refuses an id that is there twice
+    for kind, texts in (("description", descriptions), ("example", examples)):
+        strangers = [x for x in texts if x not in ids]
+        if strangers:
+            raise CorpusError(
+                f"There is {'an' if kind == 'example' else 'a'} {kind} of {strangers[0]!r}, which "
+                f"is not among the {len(ids)} labels to add. Check its id."
+            )
+    for label_id, text in descriptions.items():
+        _said(text, f"description of the label {label_id!r}")
+    for label_id, documents in examples.items():
+        if isinstance(documents, str):
+            raise CorpusError(
+                f"The examples of the label {label_id!r} are a single text. Put it in [ ]."
+            )
+        for text in documents:
+            _said(text, f"text of an example of the label {label_id!r}")
+
+
+def _said(text: str, what: str) -> str:
+    """The text, if it says anything and can be written."""
+    if not isinstance(text, str) or not text.strip():
+        raise CorpusError(f"The {what} is empty. Nothing was changed; fill it in.")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise CorpusError(f"The {what} has half of a surrogate pair in it: {text!r:.60}") from None
+    return text

@@ -1,0 +1,213 @@
+"""The durable record of what people did to a run's labels.
+
+``RUN/labels/journal.jsonl`` has one line an edit and is only ever appended to. A line is on the
+disk before the edit counts; a line that a kill or a power cut tore is ignored, and cut off by the
+next write. Undoing is an edit, too: it strikes out the last one that is still in force.
+
+What was computed for an edit lies beside the journal, in a file named by the entry's number. It is
+written before the line, and can be computed again from the line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from numpy.typing import NDArray
+
+from depl.core.errors import RunError
+from depl.core.storage import explain_os_errors, lock, read_tensors, write_tensors
+
+Edit = Literal["add", "describe", "rename", "remove", "undo"]
+
+_NAMED = 3  # labels that a summary names before it counts the rest
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One edit.
+
+    Parameters
+    ----------
+    number : int
+        Its place in the journal, from 1.
+    time : str
+        When, in ISO 8601, UTC.
+    edit : str
+        What was done: add, describe, rename, remove or undo.
+    content : mapping
+        What with: ``labels`` of an add (each with ``id``, ``name``, ``alt_names``, ``description``
+        and ``examples``); ``id`` and ``text``, or ``name`` and ``before``, of the others; ``of``,
+        the entry that is struck out, of an undo.
+    """
+
+    number: int
+    time: str
+    edit: Edit
+    content: Mapping[str, Any]
+
+    def summary(self) -> str:
+        """What was done, in words.
+
+        Examples
+        --------
+        >>> labels = [{"id": "x-1", "name": "carbon border levy", "examples": ["Levy on ..."]}]
+        >>> Entry(1, "2026-01-31T12:00:00+00:00", "add", {"labels": labels}).summary()
+        "added 'carbon border levy' (x-1) with 1 example"
+        """
+        c = self.content
+        if self.edit == "add":
+            return _added(c["labels"])
+        if self.edit == "describe":
+            return f"described {c['id']} as {c['text']!r}"
+        if self.edit == "rename":
+            return f"renamed {c['id']} from {c['before']!r} to {c['name']!r}"
+        if self.edit == "remove":
+            return f"removed {c['before']!r} ({c['id']})"
+        return f"undid entry {c['of']}"
+
+
+def _added(labels: Sequence[Mapping[str, Any]]) -> str:
+    some = ", ".join(f"{x['name']!r} ({x['id']})" for x in labels[:_NAMED])
+    more = f" and {len(labels) - _NAMED:,} more" if len(labels) > _NAMED else ""
+    examples = sum(len(x.get("examples", ())) for x in labels)
+    with_them = f" with {examples:,} example{'s' * (examples > 1)}" if examples else ""
+    return f"added {some}{more}{with_them}"
+
+
+class Journal:
+    """The journal of one run.
+
+    Parameters
+    ----------
+    folder : Path
+        ``RUN/labels``; it need not exist before the first edit.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "journal.jsonl"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Wait until no other process or thread edits these labels, and keep them all out."""
+        with explain_os_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = (self.folder / ".lock").open("w")
+        with handle:
+            lock(handle, wait=True)
+            yield
+
+    def entries(self) -> list[Entry]:
+        """All whole entries, the undone ones and the undoing ones included."""
+        lines = self._whole().split(b"\n")[:-1]
+        return [self._parsed(line, number) for number, line in enumerate(lines, start=1)]
+
+    def append(self, edit: Edit, content: Mapping[str, Any]) -> Entry:
+        """Write one entry; when this returns, it is on the disk. The lock must be held."""
+        whole = self._whole()
+        number = whole.count(b"\n") + 1
+        entry = Entry(number, datetime.now(UTC).isoformat(timespec="seconds"), edit, content)
+        line = {"entry": number, "time": entry.time, "edit": edit, **content}
+        raw = json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n"
+        with explain_os_errors(self.path):
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                _write_at(descriptor, len(whole), raw)
+            finally:
+                os.close(descriptor)
+            if number == 1:
+                _flush(self.folder)  # the file is new: so is its name
+                _flush(self.folder.parent)
+        return entry
+
+    def undo(self) -> Entry:
+        """Strike out the last edit that is in force; gives that edit. The lock must be held."""
+        standing = in_force(self.entries())
+        if not standing:
+            raise RunError(
+                f"There is nothing to undo: no edit of the labels of {self.folder.parent} is in "
+                f"force. `depl labels {self.folder.parent} history` lists what was done."
+            )
+        self.append("undo", {"of": standing[-1].number})
+        return standing[-1]
+
+    def keep(self, number: int, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """Write what was computed for an entry, whole or not at all."""
+        path = self._tensors(number)
+        temporary = path.with_name(f".{path.name}.tmp")
+        with explain_os_errors(path):
+            write_tensors(temporary, tensors)
+            _flush(temporary)
+            temporary.replace(path)
+            _flush(self.folder)
+
+    def kept(self, number: int) -> dict[str, NDArray[Any]]:
+        """What was computed for an entry; nothing where the file is missing or damaged."""
+        try:
+            return read_tensors(self._tensors(number))
+        except RunError:
+            return {}
+
+    def _tensors(self, number: int) -> Path:
+        return self.folder / f"{number:06d}.safetensors"
+
+    def _whole(self) -> bytes:
+        """The journal without a torn last line."""
+        try:
+            raw = self.path.read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise RunError(
+                f"{self.path} cannot be read ({error.strerror}). Mend its permissions, or the disk."
+            ) from error
+        return raw[: raw.rfind(b"\n") + 1]
+
+    def _parsed(self, line: bytes, number: int) -> Entry:
+        try:
+            value = json.loads(line)
+            entry = Entry(value.pop("entry"), value.pop("time"), value.pop("edit"), value)
+            if entry.number != number or entry.edit not in get_args(Edit):
+                raise ValueError(f"entry {entry.number} with the edit {entry.edit!r}")
+            entry.summary()  # reads all that an edit of this kind must have
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RunError(
+                f"{self.path}:{number} is damaged ({error!r}). Put the file back from a copy, or "
+                f"cut it before this line: the edits above it stay."
+            ) from error
+        return entry
+
+
+def in_force(entries: Sequence[Entry]) -> list[Entry]:
+    """The edits that no later entry has undone, in order."""
+    undone = {entry.content["of"] for entry in entries if entry.edit == "undo"}
+    return [x for x in entries if x.edit != "undo" and x.number not in undone]
+
+
+def _write_at(descriptor: int, end: int, raw: bytes) -> None:
+    """Write behind the last whole line; a write that fails leaves nothing."""
+    os.ftruncate(descriptor, end)
+    os.lseek(descriptor, end, os.SEEK_SET)
+    try:
+        view = memoryview(raw)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, end)
+        raise
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

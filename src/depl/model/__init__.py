@@ -1,0 +1,1 @@
+"""Using a run: suggestions, explanations, similar labels."""

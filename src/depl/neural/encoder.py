@@ -1,0 +1,152 @@
+r"""The dual encoder: one BERT for documents and labels, a pooler for each (sections 3.2 and 3.3).
+
+::
+
+    document  ->  BERT  ->  mean (or CLS)  ->  document pooler  ->  phi_doc   \
+                                                                              dot product
+    label     ->  BERT  ->  mean (or CLS)  ->  label pooler     ->  phi_label /
+
+With a head, ``head(phi_doc)`` are the scores of an ordinary classifier.
+
+Batches are packed: all tokens of all texts in one row, no padding. On a CPU each thread has
+batches of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - what everybody calls it
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from depl.neural.bert import Layer, int8_layers, token_states
+from depl.neural.packing import Packed, Rows, TokenBank
+
+Pooling = Literal["mean", "cls"]
+Similarity = Literal["cosine", "dot"]
+
+
+class DualEncoder(nn.Module):
+    """Documents and labels in one space.
+
+    Parameters
+    ----------
+    bert : PreTrainedModel
+        Any Hugging Face encoder; a BERT gets the packed fast path.
+    n_labels : int
+        Size of the classification head; 0 for none.
+    document_pooling, label_pooling : {"mean", "cls"}
+        How token states become one vector. The paper takes CLS for documents and the mean for
+        labels; with a small sentence encoder the mean serves both better.
+    similarity : {"cosine", "dot"}
+        Cosines times a learned scale, plus an offset; or the paper's dot product.
+    int8 : bool
+        Encode with 8-bit numbers on a CPU (training and GPUs take no notice): more than twice as
+        fast, for vectors that differ a little.
+    """
+
+    def __init__(
+        self,
+        bert: PreTrainedModel,
+        *,
+        n_labels: int = 0,
+        document_pooling: Pooling = "mean",
+        label_pooling: Pooling = "mean",
+        similarity: Similarity = "cosine",
+        int8: bool = False,
+    ) -> None:
+        super().__init__()
+        size = bert.config.hidden_size
+        self.bert = bert
+        self.document_pooling: Pooling = document_pooling
+        self.label_pooling: Pooling = label_pooling
+        self.cosine = similarity == "cosine"
+        self.int8 = int8
+        self._int8_layers: list[Layer] | None = None
+        self.document_pooler = _identity_linear(size)
+        self.label_pooler = _identity_linear(size)
+        self.head = nn.Linear(size, n_labels) if n_labels else None
+        if self.head is not None:
+            nn.init.normal_(self.head.weight, std=0.02)
+            nn.init.constant_(self.head.bias, -4.0)  # labels are rare: start from "no"
+        # Cosines times a scale, plus an offset, are logits; both learn fast (see training.py).
+        self.logit_scale = nn.Parameter(torch.tensor(20.0 if self.cosine else 1.0))
+        self.logit_bias = nn.Parameter(torch.tensor(-10.0 if self.cosine else 0.0))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.logit_scale.device
+
+    def encode_documents(self, batch: Packed) -> Tensor:
+        """phi_doc of every text, (n, size), in float32."""
+        return self.document_pooler(self.pool(batch, self.document_pooling))  # type: ignore[no-any-return]
+
+    def encode_labels(self, batch: Packed) -> Tensor:
+        """phi_label of every text, (n, size), in float32."""
+        return self.label_pooler(self.pool(batch, self.label_pooling))  # type: ignore[no-any-return]
+
+    def similarity(self, documents: Tensor, labels: Tensor) -> Tensor:
+        """Logits of every document with every label, (n_documents, n_labels)."""
+        if not self.cosine:
+            return documents @ labels.T
+        documents = F.normalize(documents, dim=-1)
+        labels = F.normalize(labels, dim=-1)
+        return self.logit_scale * (documents @ labels.T) + self.logit_bias
+
+    def train(self, mode: bool = True) -> DualEncoder:
+        """As every module does; 8-bit copies of weights that may change are forgotten."""
+        self._int8_layers = None
+        return super().train(mode)
+
+    def pool(self, batch: Packed, pooling: Pooling) -> Tensor:
+        """Pooled last states, (n, size) float32: what a pooler takes."""
+        layers = None
+        if self.int8 and self.device.type == "cpu" and not torch.is_grad_enabled():
+            layers = self._int8_layers = self._int8_layers or int8_layers(self.bert)
+        states = token_states(self.bert, batch, self.training, layers)
+        if pooling == "cls":
+            return states[batch.starts[:-1].long()].float()
+        sums = states.new_zeros(batch.n_texts, states.shape[1], dtype=torch.float32)
+        sums = sums.index_add(0, batch.text, states.float())
+        counts = (batch.starts[1:] - batch.starts[:-1]).clamp(min=1)
+        return sums / counts[:, None]
+
+
+def _identity_linear(size: int) -> nn.Linear:
+    """A linear pooler that starts as the identity: before training it changes nothing."""
+    layer = nn.Linear(size, size)
+    with torch.no_grad():
+        layer.weight.copy_(torch.eye(size))
+        layer.bias.zero_()
+    return layer
+
+
+def pooled_batches(
+    encoder: DualEncoder, bank: TokenBank, batches: Iterable[Rows], pooling: Pooling
+) -> Iterator[tuple[Rows, Tensor]]:
+    """Each batch with its pooled states, in order, without gradients.
+
+    On a CPU there is a worker for each of PyTorch's threads, and all of a batch is computed by one
+    of them: they never wait for each other, and the vectors do not depend on their number. Batches
+    of about 1,000 tokens are best: their states stay in the cache and fill pages already there.
+    """
+
+    @torch.inference_mode()
+    def work(rows: Rows) -> tuple[Rows, Tensor]:
+        return rows, encoder.pool(bank.pack(rows), pooling)
+
+    if encoder.device.type != "cpu":
+        yield from map(work, batches)
+        return
+    threads = torch.get_num_threads()
+    try:
+        # The setting holds for the worker that makes it, and for threads started later.
+        with ThreadPoolExecutor(threads, "encode", torch.set_num_threads, (1,)) as workers:
+            yield from workers.map(work, batches)
+    finally:
+        torch.set_num_threads(threads)

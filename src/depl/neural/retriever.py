@@ -1,0 +1,163 @@
+"""A trained encoder with the labels, and the training documents, laid out in its space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812 - what everybody calls it
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from depl.core.ranking import Ranking
+from depl.neural.encoder import DualEncoder
+from depl.neural.encoding import Texts, encode, rank
+from depl.neural.index import APPROXIMATE_FROM, LabelIndex
+from depl.neural.neighbours import votes
+from depl.neural.tokens import tokenize
+
+_SCORES = 2**25  # at most so many in memory together: 128 MB
+
+
+class Retriever:
+    """Ranks labels for documents by its head, by similarity to texts and names, by neighbours.
+
+    Parameters
+    ----------
+    encoder : DualEncoder
+        Trained.
+    labels : LabelIndex
+        Vectors of the labels' texts, of length 1 where they are compared by cosine.
+    documents : LabelIndex
+        Vectors of the training documents, of length 1.
+    Y : csr_array of shape (n_training_documents, n_labels)
+        What those carry.
+    names : LabelIndex or None
+        Vectors of the labels' names alone, as those of their texts; None where there is no such
+        part: in older runs, and where the texts are the names.
+    neighbours, sharpness
+        How many training documents vote, and how much nearer ones count more.
+    """
+
+    def __init__(
+        self,
+        encoder: DualEncoder,
+        labels: LabelIndex,
+        documents: LabelIndex,
+        Y: csr_array,
+        *,
+        names: LabelIndex | None = None,
+        neighbours: int,
+        sharpness: float,
+    ) -> None:
+        self.encoder = encoder
+        self.labels = labels
+        self.documents = documents
+        self.Y = Y
+        self.names = names
+        self.neighbours = neighbours
+        self.sharpness = sharpness
+
+    def rank(self, vectors: Tensor, k: int) -> dict[str, Ranking]:
+        """Every part's k best labels for documents given as ``encode`` gives them."""
+        parts = {}
+        if self.encoder.head is not None:
+            parts["classifier"] = classifier_ranking(self.encoder, vectors, k)
+        parts["retrieval"] = self._most_similar(self.labels, vectors, k)
+        if self.names is not None:
+            parts["name retrieval"] = self._most_similar(self.names, vectors, k)
+        nearest = self.documents.search(unit_vectors(vectors), self.neighbours)
+        parts["neighbours"] = votes(nearest, self.Y, sharpness=self.sharpness, k=k)
+        return parts
+
+    def _most_similar(self, index: LabelIndex, vectors: Tensor, k: int) -> Ranking:
+        """The k nearest by the encoder's similarity, as logits."""
+        if not self.encoder.cosine:
+            return index.search(vectors.cpu().numpy(), k)
+        scale, bias = self.encoder.logit_scale.item(), self.encoder.logit_bias.item()
+        return index.search(unit_vectors(vectors), k, scale=scale, bias=bias)
+
+    def rank_jointly(self, vectors: Tensor, k: int) -> Ranking:
+        """The k best labels that the head knows by the mean of both: the paper's DEPL+c."""
+        known = 0 if self.encoder.head is None else self.encoder.head.out_features
+        labels = torch.from_numpy(self.labels.vectors[:known]).to(vectors.device)
+        return joint_ranking(self.encoder, vectors, labels, k)
+
+
+@dataclass(frozen=True)
+class TextRetriever:
+    """A retriever that starts from texts.
+
+    Parameters
+    ----------
+    retriever : Retriever
+        What ranks.
+    folder : Path
+        The saved encoder, whose tokenizer reads the texts.
+    max_tokens : int
+        Where texts are cut.
+    """
+
+    retriever: Retriever
+    folder: Path
+    max_tokens: int
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        """Vectors of texts, (n, size), on the encoder's device."""
+        tokens = tokenize(texts, self.folder, self.max_tokens)
+        return encode(self.retriever.encoder, tokens, "document")
+
+
+def index_labels(encoder: DualEncoder, texts: Texts) -> LabelIndex:
+    """Encode labels and index them: a graph where there are very many."""
+    array = label_vectors(encoder, texts)
+    # A graph needs vectors of one length.
+    return LabelIndex.build(array, approximate=encoder.cosine and len(array) >= APPROXIMATE_FROM)
+
+
+def label_vectors(encoder: DualEncoder, texts: Texts) -> NDArray[np.float32]:
+    """Labels as an index holds them: of length 1 where they are compared by cosine."""
+    vectors = encode(encoder, texts, "label")
+    return unit_vectors(vectors) if encoder.cosine else vectors.cpu().numpy()
+
+
+def index_documents(encoder: DualEncoder, texts: Texts) -> LabelIndex:
+    """Encode training documents and index them, likewise."""
+    vectors = unit_vectors(encode(encoder, texts, "document"))
+    return LabelIndex.build(vectors, approximate=len(vectors) >= APPROXIMATE_FROM)
+
+
+def unit_vectors(vectors: Tensor) -> NDArray[np.float32]:
+    """The vectors scaled to length 1, as an array."""
+    array: NDArray[np.float32] = F.normalize(vectors, dim=-1).cpu().numpy()
+    return array
+
+
+def classifier_ranking(encoder: DualEncoder, vectors: Tensor, k: int) -> Ranking:
+    """The head's k best labels."""
+    head = encoder.head
+    assert head is not None
+    block = max(1, _SCORES // head.out_features)
+    return rank(lambda rows: head(vectors[rows]), len(vectors), k, block)
+
+
+def retrieval_ranking(encoder: DualEncoder, vectors: Tensor, labels: Tensor, k: int) -> Ranking:
+    """The k labels whose vectors are most similar: DE-ret, DEPL."""
+    block = max(1, _SCORES // max(1, len(labels)))
+    return rank(lambda rows: encoder.similarity(vectors[rows], labels), len(vectors), k, block)
+
+
+def joint_ranking(encoder: DualEncoder, vectors: Tensor, labels: Tensor, k: int) -> Ranking:
+    """The k best labels by the mean of both branches' probabilities: DEPL+c."""
+    head = encoder.head
+    assert head is not None
+
+    def mean(rows: slice) -> Tensor:
+        dual = encoder.similarity(vectors[rows], labels)
+        return (torch.sigmoid(dual) + torch.sigmoid(head(vectors[rows]))) / 2
+
+    return rank(mean, len(vectors), k, max(1, _SCORES // head.out_features))

@@ -1,0 +1,131 @@
+"""Texts as the encoder's token ids: made once, kept flat, cut into batches without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depl.core.errors import MissingExtraError
+from depl.core.progress import track
+
+_CHARACTERS = 8  # a token that are read; most have fewer
+_CHUNK = 2_000  # texts a call of the tokenizer, which works on them in parallel
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Token ids of many texts, one behind the other.
+
+    Parameters
+    ----------
+    ids : array of int32
+        The ids of all texts.
+    indptr : array of shape (n_texts + 1,), int64
+        Text i is ``ids[indptr[i]:indptr[i + 1]]``.
+    """
+
+    ids: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[Sequence[int]]) -> Tokens:
+        """From one list of ids a text."""
+        indptr = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(row) for row in rows], out=indptr[1:])
+        flat = [np.asarray(row, np.int32) for row in rows]
+        return cls(np.concatenate(flat) if flat else np.empty(0, np.int32), indptr)
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many tokens each text has."""
+        return np.diff(self.indptr)
+
+    def take(self, rows: NDArray[np.integer]) -> Tokens:
+        """The texts at these positions, in this order."""
+        lengths = self.lengths[rows]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        # Position of every token of the result: its text's start plus its place in the text.
+        places = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], lengths)
+        return Tokens(self.ids[places], indptr)
+
+
+def load_tokenizer(folder: Path):  # type: ignore[no-untyped-def]  # noqa: ANN201 - an extra
+    """The fast tokenizer that lies beside an encoder."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise MissingExtraError("tokenizers", "neural", "Reading texts with an encoder") from None
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    return tokenizer
+
+
+@lru_cache(maxsize=4)
+def _cutting_tokenizer(folder: Path, max_tokens: int, written: int):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    """Reading one takes as long as encoding three documents does, so it is kept while it stands.
+
+    ``written`` is when its file was: another one in its place is read anew.
+    """
+    tokenizer = load_tokenizer(folder)
+    tokenizer.enable_truncation(max_tokens)
+    return tokenizer
+
+
+def tokenize(texts: Sequence[str], folder: Path, max_tokens: int) -> Tokens:
+    """Token ids of every text, special tokens included, cut to ``max_tokens``.
+
+    A tokenizer reads a text to its end before it cuts. Most texts fill their tokens long before, so
+    they are begun only, up to a space; those that do not fill them are read whole.
+    """
+    written = (folder / "tokenizer.json").stat().st_mtime_ns
+    tokenizer = _cutting_tokenizer(folder, max_tokens, written)
+    starts = range(0, len(texts), _CHUNK)
+    rows: list[list[int]] = []
+    for i in track(starts, "tokens", total=len(starts)):
+        whole = texts[i : i + _CHUNK]
+        begun = [_beginning(text, _CHARACTERS * max_tokens) for text in whole]
+        found = [encoding.ids for encoding in tokenizer.encode_batch_fast(begun)]
+        short = [
+            j
+            for j, ids in enumerate(found)
+            if len(ids) < max_tokens and len(begun[j]) < len(whole[j])
+        ]
+        again = tokenizer.encode_batch_fast([whole[j] for j in short])
+        for j, encoding in zip(short, again, strict=True):
+            found[j] = encoding.ids
+        rows += found
+    return Tokens.from_rows(rows)
+
+
+def _beginning(text: str, length: int) -> str:
+    """The text up to the last space before this length; all of it where there is none."""
+    if len(text) <= length:
+        return text
+    end = text.rfind(" ", length // 2, length)
+    return text if end < 0 else text[:end]
+
+
+def batches(
+    lengths: NDArray[np.integer], budget: int, rng: np.random.Generator | None = None
+) -> Iterator[NDArray[np.int64]]:
+    """Positions of texts in batches of about ``budget`` tokens.
+
+    Without ``rng`` the texts go from long to short, which wastes least where batches are padded;
+    with it they are shuffled.
+    """
+    order = np.argsort(-lengths, kind="stable") if rng is None else rng.permutation(len(lengths))
+    ends = np.cumsum(lengths[order])
+    first = 0
+    while first < len(order):
+        used = ends[first - 1] if first else 0
+        last = max(int(np.searchsorted(ends, used + budget, side="right")), first + 1)
+        yield order[first:last]
+        first = last

@@ -1,0 +1,354 @@
+"""From a training corpus to a run folder: what comes after what, and what need not be made again.
+
+Every stage writes into a temporary folder that is renamed when it is whole; then the manifest gets
+the stage's *fingerprint*: a hash of its settings and of the fingerprints before it. A stage whose
+fingerprint stands in the manifest is skipped. Resuming after a kill, changing one setting, and
+``--until``/``--from`` are all this one rule.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal
+
+from depl.core import storage
+from depl.core.corpus import Corpus
+from depl.core.errors import ConfigError, RunError
+from depl.pipeline import sparse
+from depl.pipeline.stages import Stage, Work
+from depl.run.config import Config
+from depl.run.folder import FORMAT_VERSION, Run, write_corpus
+
+if TYPE_CHECKING:
+    from depl.neural.distributed import Processes
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened to a stage; ``fit`` tells its observer."""
+
+    stage: str
+    kind: Literal["kept", "started", "done"]
+    detail: str = ""
+    seconds: float = 0.0
+
+
+def _neural(name: str) -> Callable[[Work], None]:
+    """A stage of the neural half, which is imported when it is needed and not before."""
+
+    def make(work: Work) -> None:
+        from depl.pipeline import neural
+
+        getattr(neural, f"make_{name}")(work)
+
+    return make
+
+
+def _is_neural(config: Config) -> bool:
+    return config.neural
+
+
+def _is_frozen(config: Config) -> bool:
+    return config.encoder.training == "frozen"
+
+
+def _names_apart(config: Config) -> dict[str, Any]:
+    """Setting of the stages that keep label names beside the texts that labels are known by."""
+    return {} if config.retrieval.label_text == "name" else {"names": True}
+
+
+# The corpus comes first: it is the input, and its fingerprint that of its contents.
+STAGES = (
+    Stage("features", lambda c: c.section("features"), sparse.make_features),
+    Stage(
+        "linear",
+        lambda c: c.section("linear") | {"seed": c.seed, "validation": c.validation},
+        sparse.make_linear,
+    ),
+    Stage(
+        "descriptions",
+        lambda c: c.section("descriptions") | {"tokens of": c.encoder.name if c.neural else None},
+        sparse.make_descriptions,
+    ),
+    Stage(
+        "rehearsal",
+        lambda c: {"validation": c.validation, "depth": c.fusion.depth},
+        sparse.make_rehearsal,
+    ),
+    Stage(
+        "tokens",
+        lambda c: {"name": c.encoder.name, "max_tokens": c.encoder.max_tokens},
+        _neural("tokens"),
+        needed=_is_neural,
+    ),
+    Stage(
+        "states",
+        lambda c: (
+            {
+                "pooling": (c.encoder.document_pooling, c.encoder.label_pooling),
+                "int8": c.encoder.int8,
+                "label_text": c.retrieval.label_text,
+            }
+            | _names_apart(c)
+        ),
+        _neural("states"),
+        needed=_is_frozen,
+    ),
+    Stage(
+        "classifier",
+        lambda c: c.section("classifier") | c.section("encoder") | {"seed": c.seed},
+        _neural("classifier"),
+        needed=_is_neural,
+        shared=True,
+    ),
+    Stage(
+        "encoder",
+        lambda c: c.section("retrieval"),
+        _neural("encoder"),
+        needed=_is_neural,
+        shared=True,
+    ),
+    Stage("index", _names_apart, _neural("index"), needed=_is_neural),
+    Stage(
+        "fusion",
+        lambda c: c.section("fusion") | c.section("neighbours"),
+        sparse.make_fusion,
+    ),
+)
+_NOTHING: str | None = None  # what the first process tells the others where a stage is kept
+STAGE_NAMES = ("corpus", *(stage.name for stage in STAGES))
+
+
+def stage_names(config: Config) -> tuple[str, ...]:
+    """The stages of a run with these settings, in their order."""
+    return ("corpus", *(stage.name for stage in STAGES if stage.needed(config)))
+
+
+def fit(
+    corpus: Corpus | None,
+    out: str | Path,
+    config: Config | None = None,
+    *,
+    until: str | None = None,
+    redo_from: str | None = None,
+    overwrite: bool = False,
+    observe: Callable[[Event], None] = lambda event: None,
+) -> Run:
+    """Make, or finish, a run.
+
+    Parameters
+    ----------
+    corpus : Corpus or None
+        The training documents; None continues a run with its own, on any machine.
+    out : path
+        The run folder. Stages that are in it already and still valid are kept.
+    config : Config or None
+        The settings; None means the defaults.
+    until : str or None
+        Stop after this stage.
+    redo_from : str or None
+        Make this stage and those behind it again even if they are valid.
+    overwrite : bool
+        Replace a run on another corpus.
+    observe : callable
+        Is told of every stage: kept, started, done.
+
+    Returns
+    -------
+    Run
+        The folder, with everything up to ``until`` whole.
+    """
+    for name in (until, redo_from):
+        if name is not None and name not in STAGE_NAMES:
+            raise ConfigError(
+                f"There is no stage {name!r}; the stages are {', '.join(STAGE_NAMES)}."
+            )
+    if corpus is not None and (len(corpus) < 2 or corpus.Y.nnz == 0):
+        raise ConfigError(
+            f"There is nothing to learn from: {len(corpus)} training documents with "
+            f"{corpus.Y.nnz} labels in all."
+        )
+    config = config or (Run.open(out).config() if corpus is None else Config())
+    run = Run(out)
+    _refuse_strangers(run)
+    team = _launched(config)
+    if team is not None and not team.first:
+        _follow(run, config, team, until)
+        return Run(out)
+    contents = _contents(run) if corpus is None else storage.corpus_fingerprint(corpus)
+
+    def keep_corpus(work: Work) -> None:
+        if corpus is None:
+            raise RunError(
+                f"The training documents of {run.path} are gone. Fit the run again from its corpus."
+            )
+        write_corpus(work.folder, corpus)
+
+    if config.neural and "tokens" not in run.manifest()["stages"]:
+        from depl.neural.encoder_files import find_encoder
+
+        find_encoder(config.encoder.name)  # an encoder that is not there is told before the work
+    with run.locked():
+        _refuse_other_corpus(run, contents, overwrite)
+        run.write_manifest(run.manifest())
+        storage.write_json(run.path / "config.json", config.to_dict())
+        first = Stage("corpus", lambda _: {"contents": contents}, keep_corpus)
+        before, forced = "", False
+        for stage in (first, *STAGES):
+            if stage.needed(config):
+                forced = forced or stage.name == redo_from
+                before = _bring_up_to_date(run, stage, config, before, forced, team, observe)
+            if stage.name == until:
+                break
+    return Run(out)
+
+
+def _launched(config: Config) -> Processes | None:
+    """The processes of ``accelerate launch``; None where this one is alone."""
+    if not config.neural or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return None
+    from depl.neural.distributed import Processes
+
+    return Processes.launched(config.device)
+
+
+def _follow(run: Run, config: Config, team: Processes, until: str | None) -> None:
+    """What every process but the first does: take part in the stages that are made together."""
+    for stage in STAGES:
+        if stage.needed(config) and stage.shared:
+            scratch = team.agree(_NOTHING)
+            if scratch is not None:
+                with TemporaryDirectory() as nowhere:
+                    stage.make(Work(Run(run.path), config, Path(nowhere), Path(scratch), team))
+            team.wait()
+        if stage.name == until:
+            break
+
+
+def _bring_up_to_date(
+    run: Run,
+    stage: Stage,
+    config: Config,
+    before: str,
+    forced: bool,
+    team: Processes | None,
+    observe: Callable[[Event], None],
+) -> str:
+    """Make a stage unless it is valid; gives its fingerprint."""
+    settings = stage.settings(config)
+    wanted = storage.fingerprint(FORMAT_VERSION, stage.name, settings, before)
+    manifest = run.manifest()
+    entry = manifest["stages"].get(stage.name)
+    folder = run.path / stage.name
+    valid = entry and entry["fingerprint"] == wanted and folder.is_dir() and not forced
+    scratch = run.path / ".scratch" / f"{stage.name}-{wanted[:12]}"
+    shared = team if stage.shared else None
+    if valid:
+        if shared is not None:
+            shared.agree(_NOTHING)
+            shared.wait()
+        observe(Event(stage.name, "kept"))
+        return wanted
+    observe(Event(stage.name, "started", _difference(entry, settings, forced)))
+    # From here until the stage is whole, neither it nor what rests on it is in the manifest: a kill
+    # at any moment leaves a folder that the next fit knows to be unfinished.
+    for name in STAGE_NAMES[STAGE_NAMES.index(stage.name) :]:
+        manifest["stages"].pop(name, None)
+    run.write_manifest(manifest)
+    start = time.perf_counter()
+    with storage.whole_folder(folder) as temporary:
+        if shared is not None:
+            shared.agree(str(scratch))
+        stage.make(Work(Run(run.path), config, temporary, scratch, shared))
+        if shared is not None:
+            shared.wait()
+    seconds = time.perf_counter() - start
+    manifest["stages"][stage.name] = {
+        "fingerprint": wanted,
+        "settings": settings,
+        "seconds": round(seconds, 2),
+        "peak_memory_mb": _peak_memory_mb(),
+        "versions": _versions(),
+    }
+    run.write_manifest(manifest)
+    shutil.rmtree(scratch, ignore_errors=True)
+    observe(Event(stage.name, "done", seconds=seconds))
+    return wanted
+
+
+def _difference(entry: dict[str, Any] | None, settings: dict[str, Any], forced: bool) -> str:
+    """Why a stage that is there is made again, in words."""
+    if entry is None:
+        return ""
+    if forced:
+        return "made again, as asked"
+    plain = storage.plain(settings)
+    changed = [
+        f"{key} {entry['settings'].get(key)!r} -> {value!r}"
+        for key, value in plain.items()
+        if entry["settings"].get(key) != value
+    ]
+    return "made again: " + (", ".join(changed) or "what it rests on has changed")
+
+
+def _refuse_strangers(run: Run) -> None:
+    """Never write into a folder that holds something else."""
+    if run.path.is_dir() and not run.has_manifest:
+        # A fit that was killed in its first instant leaves hidden files and nothing else.
+        others = [p.name for p in run.path.iterdir() if not p.name.startswith(".")]
+        if others:
+            raise RunError(
+                f"{run.path} holds other files ({', '.join(sorted(others)[:5])}) and no run. "
+                f"Choose an empty or new folder with --out."
+            )
+    elif run.path.exists() and not run.path.is_dir():
+        raise RunError(f"{run.path} is a file; --out takes a folder. Choose another name.")
+
+
+def _contents(run: Run) -> str:
+    entry = run.manifest()["stages"].get("corpus")
+    if entry is None:
+        raise RunError(
+            f"{run.path} has no training documents yet, so it cannot be continued without its "
+            f"corpus: depl fit CORPUS --out {run.path}"
+        )
+    contents: str = entry["settings"]["contents"]
+    return contents
+
+
+def _refuse_other_corpus(run: Run, contents: str, overwrite: bool) -> None:
+    entry = run.manifest()["stages"].get("corpus")
+    if entry and entry["settings"]["contents"] != contents and not overwrite:
+        raise RunError(
+            f"{run.path} holds a run on another corpus (its documents or labels are different). "
+            f"Nothing was changed. Choose another --out, or give --overwrite to replace it."
+        )
+
+
+def _versions() -> dict[str, str]:
+    libraries = ("depl", "numpy", "scipy", "scikit-learn", "numba", "simplemma", "torch")
+    found = {"python": platform.python_version()}
+    for name in libraries:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _peak_memory_mb() -> int | None:
+    """The most memory this process ever held; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak // (1024 * 1024 if sys.platform == "darwin" else 1024))

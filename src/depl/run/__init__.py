@@ -1,0 +1,1 @@
+"""Settings, recipes and the run folder."""

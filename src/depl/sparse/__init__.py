@@ -1,0 +1,1 @@
+"""Words to rankings: tf-idf, the SVM, keywords and descriptions, name matching."""

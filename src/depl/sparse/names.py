@@ -1,0 +1,62 @@
+"""Labels whose names are in the text: the oldest way to index, and one that needs no example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from depl.core.ranking import Ranking
+
+_CHUNK = 512  # documents whose matches are in memory together
+
+
+class NameMatch:
+    """Scores a label by the cosine of its name, or its best other name, with the document.
+
+    Parameters
+    ----------
+    names : csr_array of shape (n_names, n_terms)
+        Tf-idf of names, rows of length 1 or empty.
+    owner : array of shape (n_names,)
+        The label each name belongs to, ascending.
+    """
+
+    def __init__(self, names: csr_array, owner: NDArray[np.int64]) -> None:
+        self.names = names
+        self.owner = owner
+        self._terms = csr_array(names.T)
+
+    def rank(self, X: csr_array, k: int) -> Ranking:
+        """The k best-matching labels of every document; those without a match are left out."""
+        return Ranking.concatenate(
+            [self._rank(X[i : i + _CHUNK], k) for i in range(0, max(1, X.shape[0]), _CHUNK)]
+        )
+
+    def _rank(self, X: csr_array, k: int) -> Ranking:
+        matches = csr_array(X @ self._terms)
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(matches.indptr))
+        labels, scores = self.owner[matches.indices], matches.data
+        # A label's best name first, the rest of its names out.
+        order = np.lexsort((-scores, labels, rows))
+        rows, labels, scores = rows[order], labels[order], scores[order]
+        best = np.ones(len(rows), bool)
+        best[1:] = (rows[1:] != rows[:-1]) | (labels[1:] != labels[:-1])
+        return Ranking.from_pairs(rows[best], labels[best], scores[best], X.shape[0], k)
+
+
+def names_and_owners(
+    names: Sequence[str], alt_names: Sequence[Sequence[str]]
+) -> tuple[list[str], NDArray[np.int64]]:
+    """All names of all labels, and whose each is.
+
+    Examples
+    --------
+    >>> names_and_owners(["wine", "mead"], [[], ["honey wine"]])
+    (['wine', 'mead', 'honey wine'], array([0, 1, 1]))
+    """
+    every = [(name, *others) for name, others in zip(names, alt_names, strict=True)]
+    owner = np.repeat(np.arange(len(every)), [len(group) for group in every])
+    return [name for group in every for name in group], owner

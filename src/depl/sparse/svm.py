@@ -1,0 +1,265 @@
+"""One-vs-all linear SVM for many labels (the sparse classifier of section 3.1 of the paper).
+
+For every label l with at least one training document this minimises::
+
+    1/2 |w|^2 + C sum_i loss(1 - y_i (w . x_i + b)),   loss(z) = max(0, z)^2  or  max(0, z)
+
+where b is the weight of a constant feature of value 1, so it is regularised like the rest (that is
+liblinear's ``-s 1 -B 1`` and ``-s 3 -B 1``). Labels are solved in blocks of 64 by dual coordinate
+descent: sweeps over the documents that still move, a sweep over all documents when those are at
+rest, and an exact check of every label's duality gap before the block is called solved. A block
+depends on nothing but its labels and the seed, so threads do not change the result.
+
+Two corrections come after the optimum, both chosen on slices of EURLEX57K's and TIB-en's training
+documents, where each raised P, PSP and tail macro-F1 together: small weights are noise and are
+dropped, and the scores of rare labels, whose few positives cannot pull w far against the
+regulariser, are raised against those of common ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from depl.core.errors import CorpusError, NotFittedError
+from depl.core.progress import track
+from depl.core.ranking import Ranking
+from depl.sparse import _kernels
+
+Loss = Literal["squared_hinge", "hinge"]
+
+# Labels a block. The wider, the less of the time goes into walking over a document's terms; beyond
+# 64 labels (EURLEX57K: 8.5 MB of weights) a block leaves the cache, and 128 are no faster a label.
+# Few labels go into narrower blocks, so that no core waits long for another.
+_WIDE, _NARROW = 64, 32
+_FEW = 1_000
+_LINE = 16  # floats in a cache line; blocks are padded to whole lines
+
+_STILL = np.float32(3e-3)  # a document whose dual step is smaller rests until the next full sweep
+_CALM = 0.1  # the gap is worth checking once no document moves farther than this
+_INNER = 0.3  # back to all documents when those that move are this much calmer than before
+_SWEEPS = 10  # at most, over the moving documents between two sweeps over all of them
+_MAX_FULL_SWEEPS = 60
+_RANK_CHUNK = 256  # documents a thread ranks at a time
+
+
+_ByTerm = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+
+
+class OneVsAllSVM:
+    """A linear SVM a label, with sparse weights.
+
+    Parameters
+    ----------
+    loss : {"squared_hinge", "hinge"}
+        The paper's is the hinge; its square is what most linear solvers of the field take.
+    C : float
+        Weight of the loss against the regulariser.
+    cull : float
+        Weights smaller than this in absolute value are dropped.
+    rare_bonus : float
+        A label with n training documents scores w . x + b - rare_bonus ln n; 0 is the plain SVM.
+    tol : float
+        Each label is solved until its relative duality gap is below this: its objective is then
+        within this share of the optimum, whatever the optimum is.
+    seed : int
+        For the order in which documents are visited.
+    n_threads : int or None
+        None means one a core. The result does not depend on it.
+
+    Attributes
+    ----------
+    weights_ : csr_array of shape (n_labels, n_terms), float32
+        Empty for labels without a training document.
+    bias_ : array of shape (n_labels,), float32
+        Bonus included; -inf for labels without a training document: the SVM cannot suggest them.
+    gap_ : array of shape (n_labels,), float32
+        The relative duality gap each label was left with; 0 for labels without weights.
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: Loss = "squared_hinge",
+        C: float = 0.7,
+        cull: float = 0.05,
+        rare_bonus: float = 0.025,
+        tol: float = 1e-3,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.cull = cull
+        self.rare_bonus = rare_bonus
+        self.tol = tol
+        self.seed = seed
+        self.n_threads = n_threads
+        self._turned: tuple[csr_array, _ByTerm] | None = None
+
+    def fit(self, X: csr_array, Y: csr_array) -> OneVsAllSVM:
+        """Solve every label; X is documents x terms, Y documents x labels."""
+        if X.shape[0] != Y.shape[0]:
+            raise CorpusError(f"X has {X.shape[0]} documents and Y has {Y.shape[0]}.")
+        # Terms from common to rare: the rows of W that are needed most lie side by side in the
+        # cache, which makes a solve a sixth faster than in alphabetical order.
+        by_frequency = np.argsort(-np.bincount(X.indices, minlength=X.shape[1]), kind="stable")
+        documents = _Rows(csr_array(X.tocsc()[:, by_frequency]))
+        place = np.argsort(by_frequency)
+        by_label = Y.tocsc()
+        counts = np.diff(by_label.indptr)
+        order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+        blocks = _blocks(order)
+
+        def solve(b: int) -> tuple[csr_array, NDArray[np.float32], NDArray[np.float32]]:
+            rng = np.random.default_rng([self.seed, b])
+            W, gap = self._solve_block(documents, csr_array(by_label[:, blocks[b]]), rng)
+            return _cull(W[place].T, self.cull), W[-1], gap
+
+        self.bias_ = np.full(Y.shape[1], -np.inf, np.float32)
+        self.gap_ = np.zeros(Y.shape[1], np.float32)
+        rows: list[csr_array] = []
+        with ThreadPoolExecutor(self._threads()) as pool:
+            solved = pool.map(solve, range(len(blocks)))
+            for block, (weights, bias, gap) in zip(
+                blocks, track(solved, "svm blocks", total=len(blocks)), strict=True
+            ):
+                self.bias_[block] = bias - self.rare_bonus * np.log(counts[block])
+                self.gap_[block] = gap
+                rows.append(weights)
+        self.weights_ = _place_rows(rows, blocks, (Y.shape[1], X.shape[1]))
+        return self
+
+    def rank(self, X: csr_array, k: int) -> Ranking:
+        """The k best labels of every document, among those that have weights."""
+        if not hasattr(self, "weights_"):
+            raise NotFittedError(self)
+        documents = _Rows(X)
+        w_indptr, w_labels, w_data = self._by_term()
+        out = Ranking.empty(X.shape[0], k)
+
+        def rank_chunk(first: int) -> None:
+            _kernels.top_scores(
+                *documents.arrays,
+                first,
+                min(first + _RANK_CHUNK, X.shape[0]),
+                w_indptr,
+                w_labels,
+                w_data,
+                self.bias_,
+                out.indices,
+                out.scores,
+            )
+
+        starts = range(0, X.shape[0], _RANK_CHUNK)
+        with ThreadPoolExecutor(self._threads()) as pool:
+            for _ in track(pool.map(rank_chunk, starts), "svm ranking", total=len(starts)):
+                pass
+        return out
+
+    def _by_term(self) -> _ByTerm:
+        """The weights term by term, as ranking reads them; turned around once for one ``weights_``.
+
+        A single text is ranked in less time than it takes to turn them.
+        """
+        if self._turned is None or self._turned[0] is not self.weights_:
+            turned = self.weights_.tocsc()
+            arrays = turned.indptr.astype(np.int64), turned.indices.astype(np.int32), turned.data
+            self._turned = self.weights_, arrays
+        return self._turned[1]
+
+    def _threads(self) -> int:
+        return self.n_threads or os.cpu_count() or 1
+
+    def _solve_block(
+        self, documents: _Rows, Y: csr_array, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Solve the labels of a block together; gives weights, biases under them, duality gaps."""
+        n_docs, n_labels = Y.shape
+        C = np.float32(self.C)
+        squared = self.loss == "squared_hinge"
+        upper = np.float32(np.inf) if squared else C
+        diagonal = np.float32(0.5 / self.C if squared else 0.0)
+        positives = (Y.indptr.astype(np.int64), Y.indices.astype(np.int32))
+        width = -(-n_labels // _LINE) * _LINE
+        W = np.zeros((documents.n_terms + 1, width), np.float32)
+        A = np.zeros((n_docs, width), np.float32)
+        problem = (*documents.arrays, *positives, W, A)
+
+        def sweep(order: NDArray[np.int64]) -> tuple[int, float]:
+            moved = _kernels.sweep(*problem, documents.norms, order, upper, diagonal, still)
+            return int(moved[0]), float(moved[1])
+
+        still, calm = _STILL, _CALM
+        gap = np.full(n_labels, np.inf)
+        for _ in range(_MAX_FULL_SWEEPS):
+            order = rng.permutation(n_docs)
+            moving, farthest = sweep(order)
+            if farthest < calm:
+                primal, dual = _kernels.check(*problem, C, diagonal, squared)
+                gap = ((primal - dual) / primal)[:n_labels]
+                if gap.max() < self.tol:
+                    break
+                calm, still = 0.7 * farthest, np.float32(min(float(still), 0.05 * farthest))
+            at_start = farthest
+            for _ in range(_SWEEPS):
+                if moving == 0 or farthest < _INNER * at_start:
+                    break
+                order = rng.permutation(order[:moving])
+                moving, farthest = sweep(order)
+        return W[:, :n_labels], gap.astype(np.float32)
+
+
+class _Rows:
+    """A csr matrix as the kernels take it."""
+
+    def __init__(self, X: csr_array) -> None:
+        data = X.data.astype(np.float32, copy=False)
+        self.arrays = (X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), data)
+        self.n_terms = int(X.shape[1])
+        squares = csr_array((data * data, X.indices, X.indptr), shape=X.shape).sum(axis=1)
+        self.norms = (np.asarray(squares).ravel() + 1.0).astype(np.float32)  # 1: the bias term
+
+
+def _blocks(order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Share out labels, given from common to rare, over blocks of about equal size.
+
+    Labels of like frequency share a block, so that rare ones do not wait for common ones. The most
+    common ones, which take longest, are half a block, so that no core is left alone with them.
+    """
+    width = _WIDE if len(order) > _FEW else _NARROW
+    first, rest = order[: width // 2], order[width // 2 :]
+    n_blocks = -(-len(rest) // width)
+    return [b for b in (first, *np.array_split(rest, max(1, n_blocks))) if len(b)]
+
+
+def _cull(weights: NDArray[np.float32], threshold: float) -> csr_array:
+    rows, columns = np.nonzero(np.abs(weights) >= threshold)
+    indptr = np.searchsorted(rows, np.arange(len(weights) + 1))
+    kept = (weights[rows, columns], columns.astype(np.int32), indptr)
+    return csr_array(kept, shape=weights.shape)
+
+
+def _place_rows(
+    rows: Sequence[csr_array], blocks: Sequence[NDArray[np.int64]], shape: tuple[int, int]
+) -> csr_array:
+    """One matrix of all blocks' rows, each at the place of its label."""
+    lengths = np.zeros(shape[0], np.int64)
+    for weights, block in zip(rows, blocks, strict=True):
+        lengths[block] = np.diff(weights.indptr)
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    indices = np.empty(indptr[-1], np.int32)
+    data = np.empty(indptr[-1], np.float32)
+    for weights, block in zip(rows, blocks, strict=True):
+        for r, label in enumerate(block):
+            source = slice(weights.indptr[r], weights.indptr[r + 1])
+            target = slice(indptr[label], indptr[label + 1])
+            indices[target] = weights.indices[source]
+            data[target] = weights.data[source]
+    return csr_array((data, indices, indptr), shape=shape)

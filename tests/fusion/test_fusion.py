@@ -1,0 +1,475 @@
+"""The fusion against pure Python, scikit-learn, and its own parts."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
+from scipy.sparse import csr_array
+from scipy.special import expit, logit
+from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
+
+from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
+from depl.core.ranking import Ranking
+from depl.evaluation.metrics import inverse_propensities, precision_and_psp
+from depl.fusion.candidates import candidate_pairs
+from depl.fusion.fusion import Fusion, calibration_error
+from depl.fusion.rare import POWERS, choose_power
+from depl.fusion.trees import Trees
+
+N_LABELS = 30
+
+
+def problem(seed, n=240, noise=(0.8, 0.8), k=12):
+    """Documents with about three labels each, and parts that see them through noise."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random((n, N_LABELS)) < 0.1
+    truth[:, -1] = False
+    rankings = {
+        f"part {i}": Ranking.from_scores(truth + rng.normal(0, level, truth.shape), k)
+        for i, level in enumerate(noise)
+    }
+    return rankings, csr_array(truth.astype(np.float32)), rng.integers(0, 50, N_LABELS)
+
+
+def cut(rankings, rows):
+    return {name: Ranking(x.indices[rows], x.scores[rows]) for name, x in rankings.items()}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rankings, Y, counts = problem(0)
+    return Fusion(iterations=40).fit(rankings, Y, counts, 500), rankings, Y, counts
+
+
+@pytest.fixture(scope="module")
+def fallen_back():
+    """One good part and one of pure noise, on too few documents to learn more than that."""
+    rankings, Y, counts = problem(3, n=25, noise=(0.4, 5.0))
+    return Fusion(iterations=5).fit(rankings, Y, counts, 500), rankings, Y, counts
+
+
+# Features and trees
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 3), st.integers(0, 4))
+def test_candidates_and_features_are_those_of_a_plain_search(seed, limit, n_parts, n):
+    rng = np.random.default_rng(seed)
+    rankings = {}
+    for p in range(n_parts):
+        scores = np.round(rng.normal(size=(n, 9)), 1)
+        scores[rng.random(scores.shape) < 0.4] = -np.inf
+        rankings[str(p)] = Ranking.from_scores(scores, int(rng.integers(1, 9)))
+    counts = rng.integers(0, 9, 9)
+    rows, labels, X = candidate_pairs(rankings, limit, counts)
+
+    expected = []
+    for i in range(n):
+        lists = [x.indices[i].tolist() for x in rankings.values()]
+        for label in sorted({j for x in lists for j in x[:limit] if j >= 0}):
+            scores = [
+                float(r.scores[i, x.index(label)]) if label in x else math.nan
+                for r, x in zip(rankings.values(), lists, strict=True)
+            ]
+            places = [x.index(label) if label in x else math.nan for x in lists]
+            expected.append([i, label, *scores, *places, np.float32(math.log1p(counts[label]))])
+    expected = np.array(expected, np.float64).reshape(-1, 3 + 2 * n_parts)
+    np.testing.assert_allclose(np.column_stack([rows, labels, X]), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("constraint", [None, [1, 0, -1, 0]])
+def test_trees_give_what_scikit_learn_gives(constraint):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(2000, 4)).astype(np.float32)
+    y = np.nan_to_num(X[:, 0]) + X[:, 1] * X[:, 2] + rng.normal(size=2000) > 1
+    X[rng.random(X.shape) < 0.3] = np.nan
+    model = HistGradientBoostingClassifier(
+        max_iter=12, max_leaf_nodes=9, monotonic_cst=constraint, random_state=0
+    )
+    with threadpool_limits(1):
+        model.fit(X, y)
+    trees = Trees.from_sklearn(model)
+    unseen = rng.normal(size=(500, 4)).astype(np.float32)
+    unseen[rng.random(unseen.shape) < 0.3] = np.nan
+    for rows in (X, unseen):
+        np.testing.assert_allclose(trees.log_odds(rows), model.decision_function(rows), atol=1e-12)
+
+
+def test_one_class_alone_makes_a_constant():
+    X = np.zeros((7, 2), np.float32)
+    trees = Trees.grow(X, np.zeros(7, bool), min_leaf=1, seed=0)
+    np.testing.assert_allclose(trees.log_odds(X), math.log(0.5 / 7.5))
+
+
+# Ranking
+
+
+def test_fusion_beats_parts_that_err_independently(fitted):
+    fusion, _, _, _ = fitted
+    assert fusion.parts_ == ("part 0", "part 1")
+    assert fusion.chosen_ == "fusion"
+    fused = fusion.scores_["fusion"]["mean"]
+    assert fused > max(fusion.scores_[x]["mean"] for x in fusion.parts_) + 2
+    unseen, Y, counts = problem(77)
+    ranked = fusion.rank(unseen, counts, 3)
+
+    def right(ranking):
+        return Y.toarray()[np.arange(len(ranking))[:, None], ranking.indices[:, :3]].mean()
+
+    assert right(ranked) > max(right(x) for x in unseen.values())
+
+
+def test_ranking_is_sorted_by_probability_and_then_by_label(fitted):
+    fusion, rankings, _, counts = fitted
+    ranked = fusion.rank(rankings, counts, 40)
+    for i, (row, scores) in enumerate(zip(ranked.indices, ranked.scores, strict=True)):
+        real = row >= 0
+        candidates = set(rankings["part 0"].indices[i]) | set(rankings["part 1"].indices[i])
+        assert set(row[real].tolist()) == candidates
+        assert not np.any(real[np.argmin(real) :]) or real.all()
+        assert np.all(np.isneginf(scores[~real]))
+        assert np.all((scores[real] > 0) & (scores[real] < 1))
+        pairs = list(zip(-scores[real], row[real], strict=True))
+        assert pairs == sorted(pairs)
+
+
+def test_blocks_threads_and_single_documents_change_nothing(fitted):
+    fusion, rankings, Y, counts = fitted
+    many = {x: Ranking.concatenate([r] * 3) for x, r in rankings.items()}
+    once = fusion.rank(rankings, counts, 9)
+    for threads in (1, 3):
+        fusion.n_threads = threads
+        thrice = fusion.rank(many, counts, 9)
+        assert np.array_equal(thrice.indices, np.tile(once.indices, (3, 1)))
+        assert np.array_equal(thrice.scores, np.tile(once.scores, (3, 1)))
+    single = fusion.rank(cut(rankings, slice(5, 6)), counts, 9)
+    assert np.array_equal(single.scores, once.scores[5:6])
+    again = Fusion(iterations=40).fit(rankings, Y, counts, 500).rank(rankings, counts, 9)
+    assert np.array_equal(again.scores, once.scores)
+    assert len(fusion.rank(cut(rankings, slice(0)), counts, 9)) == 0
+
+
+def test_probabilities_are_calibrated_on_unseen_documents(fitted):
+    fusion, _, _, _ = fitted
+    rankings, Y, counts = problem(5, n=1500)
+    assert calibration_error(fusion.rank(rankings, counts, 10), Y) < 4
+    assert fusion.scores_["fusion"]["ECE"] < 6
+
+
+def test_calibration_error_is_that_of_a_plain_count():
+    ranking = Ranking(np.array([[0, 1], [2, -1]]), np.array([[0.9, 0.2], [0.92, -np.inf]]))
+    Y = csr_array(np.array([[1, 0, 0], [0, 0, 0]], np.float32))
+    # 0.9 and 0.92 share a bin: mean 0.91, one of two right; 0.2 is alone and wrong.
+    expected = 100 * (2 * abs(0.91 - 0.5) + 0.2) / 3
+    assert calibration_error(ranking, Y) == pytest.approx(expected)
+
+
+def test_better_score_never_lowers_the_probability(fitted):
+    fusion, rankings, _, counts = fitted
+    before = fusion.rank(cut(rankings, [0]), counts, 40)
+    best = rankings["part 0"].indices[0, 0]
+    raised = cut(rankings, [0])
+    raised["part 0"].scores[0, 0] += 3
+    after = fusion.rank(raised, counts, 40)
+
+    def of(ranking):
+        return ranking.scores[ranking.indices == best].item()
+
+    assert of(after) >= of(before)
+
+
+# Rare labels
+
+
+def skewed(seed, n=400):
+    """Labels from very frequent to rare, and two parts that see them through noise."""
+    rng = np.random.default_rng(seed)
+    share = 0.4 / np.arange(1, N_LABELS + 1)
+    truth = rng.random((n, N_LABELS)) < share
+    rankings = {
+        f"part {i}": Ranking.from_scores(truth + rng.normal(0, 0.6, truth.shape), 15)
+        for i in range(2)
+    }
+    return rankings, csr_array(truth.astype(np.float32)), (share * 9 * n).astype(int)
+
+
+def test_odds_are_multiplied_by_a_power_of_the_inverse_propensity():
+    rankings, Y, counts = skewed(1)
+    favouring = Fusion(iterations=30, head_loss=100).fit(rankings, Y, counts, 3600)
+    assert favouring.favour_ > 0
+    plain = Fusion(iterations=30, head_loss=0).fit(rankings, Y, counts, 3600)
+    assert plain.favour_ == 0
+    inverse = inverse_propensities(counts, 3600)
+
+    def log_odds(fusion):
+        """By document and label; NaN where the label is no candidate."""
+        ranked, (slope, offset) = fusion.rank(rankings, counts, N_LABELS), fusion._line
+        out = np.full((len(ranked), N_LABELS + 1), np.nan)
+        scores = np.where(ranked.indices >= 0, ranked.scores, np.nan).astype(np.float64)
+        np.put_along_axis(out, ranked.indices, (logit(scores) - offset) / slope, axis=1)
+        return out[:, :-1]
+
+    raised = log_odds(favouring) - log_odds(plain)
+    expected = np.broadcast_to(favouring.favour_ * np.log(inverse), raised.shape)
+    listed = np.isfinite(raised)
+    np.testing.assert_allclose(raised[listed], expected[listed], atol=2e-2)
+
+
+def test_rare_labels_rise_and_the_head_loses_no_more_than_it_may():
+    rankings, Y, counts = skewed(1, n=900)
+
+    def fit(head_loss):
+        fusion = Fusion(iterations=30, head_loss=head_loss).fit(rankings, Y, counts, 8100)
+        assert fusion.chosen_ == "fusion"
+        return fusion.scores_["fusion"]
+
+    plain, some, any_ = fit(0.0), fit(0.5), fit(100.0)
+    assert any_["PSP@1"] > plain["PSP@1"]
+    assert any_["PSP@5"] > plain["PSP@5"]
+    assert any_["mean"] >= some["mean"] >= plain["mean"]
+    assert some["P@1"] >= plain["P@1"] - 0.5
+    assert some["P@5"] >= plain["P@5"] - 0.5
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([0.01, 0.3, 2.0]))
+def test_power_is_the_best_of_those_that_cost_the_head_little(seed, head_loss):
+    rng = np.random.default_rng(seed)
+    n, n_labels = 12, 9
+    counts = rng.integers(0, 200, n_labels)
+    Y = csr_array((rng.random((n, n_labels)) < 0.3).astype(np.float32))
+    inverse = inverse_propensities(counts, 1000)
+    rows, labels = (x.ravel() for x in np.mgrid[:n, :n_labels])
+    log_odds = rng.normal(size=n * n_labels) + 1.5 * Y.toarray().ravel()
+
+    def scores(power):
+        odds = np.exp(log_odds).reshape(n, n_labels) * inverse**power
+        best = np.argsort(-odds, axis=1, kind="stable")[:, :5]
+        return precision_and_psp(best.astype(np.int32), Y, inverse, (1, 5))
+
+    found = {power: scores(power) for power in POWERS}
+    kept = {
+        power: sum(x.values())
+        for power, x in found.items()
+        if min(x[m] - found[0.0][m] for m in ("P@1", "P@5")) >= -head_loss - 1e-9
+    }
+    chosen = choose_power(rows, labels, log_odds, Y, inverse, head_loss)
+    assert chosen in kept
+    assert kept[chosen] == pytest.approx(max(kept.values()))
+
+
+# The single best part
+
+
+def test_single_better_part_keeps_its_order(fallen_back):
+    fusion, rankings, Y, counts = fallen_back
+    assert fusion.chosen_ == "part 0"
+    ranked = fusion.rank(rankings, counts, 20)
+    assert np.array_equal(ranked.indices[:, :12], rankings["part 0"].indices)
+    assert np.all(ranked.indices[:, 12:] == -1)
+    assert np.all(np.isneginf(ranked.scores[:, 12:]))
+    real = ranked.scores[:, :12]
+    assert np.all(np.diff(real, axis=1) <= 0)
+    assert np.all((real > 0) & (real < 1))
+    assert calibration_error(ranked.top(12), Y) < 10
+    assert ranked.indices.dtype == np.int32
+    assert ranked.scores.dtype == np.float32
+
+
+def test_never_worse_than_the_best_part(fitted, fallen_back):
+    for fusion, *_ in (fitted, fallen_back):
+        best = max(x["mean"] for x in fusion.scores_.values())
+        assert fusion.scores_[fusion.chosen_]["mean"] == best
+
+
+# Contributions
+
+
+def test_contribution_is_what_hiding_the_part_takes_away(fitted):
+    fusion, rankings, _, counts = fitted
+    row = 4
+    ranked = fusion.rank(rankings, counts, 40)
+    label = int(ranked.indices[row, 0])
+    given_by = fusion.contributions(rankings, counts, row, label)
+    assert tuple(given_by) == fusion.parts_
+    for name, amount in given_by.items():
+        # Take the label out of the part's row, but leave all other labels where they are.
+        hidden = cut(rankings, [row])
+        hidden[name].indices[hidden[name].indices == label] = N_LABELS - 1
+        without = fusion.rank(hidden, counts, 40)
+        left = without.scores[without.indices == label].item()
+        expected = logit(float(ranked.scores[row, 0])) - logit(left)
+        assert amount == pytest.approx(expected, abs=1e-4)
+
+
+def test_contributions_of_labels_that_nobody_lists_are_zero(fitted, fallen_back):
+    for fusion, rankings, _, counts in (fitted, fallen_back):
+        absent = set(range(N_LABELS)) - {j for x in rankings.values() for j in x.indices[0]}
+        given_by = fusion.contributions(rankings, counts, 0, min(absent))
+        assert given_by == dict.fromkeys(fusion.parts_, 0.0)
+
+
+def test_chosen_part_alone_contributes(fallen_back):
+    fusion, rankings, _, counts = fallen_back
+    best = int(rankings["part 0"].indices[0, 0])
+    given_by = fusion.contributions(rankings, counts, 0, best)
+    assert given_by["part 0"] > 0
+    assert given_by["part 1"] == 0
+
+
+# Small and odd slices
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), st.integers(1, 9), st.integers(1, 4), st.booleans())
+def test_tiny_slices_work(seed, n, n_labels, one_is_empty):
+    rng = np.random.default_rng(seed)
+    truth = rng.random((n, n_labels)) < 0.4
+    truth[0, 0] = True
+    scores = rng.normal(size=(n, n_labels))
+    rankings = {
+        "a": Ranking.from_scores(scores, int(rng.integers(1, 8))),
+        "b": Ranking.empty(n, 3) if one_is_empty else Ranking.from_scores(-scores, 2),
+    }
+    counts = np.zeros(n_labels, int)
+    Y = csr_array(truth.astype(np.float32))
+    fusion = Fusion(iterations=3).fit(rankings, Y, counts, 1)
+    ranked = fusion.rank(rankings, counts, 6)
+    assert ranked.indices.shape == (n, 6)
+    assert np.all(np.isfinite(ranked.scores) == (ranked.indices >= 0))
+
+
+def test_nothing_but_padding_gives_nothing():
+    rankings = {"a": Ranking.empty(4, 3), "b": Ranking.empty(4, 2)}
+    fusion = Fusion().fit(rankings, csr_array(np.eye(4, dtype=np.float32)), np.zeros(4, int), 9)
+    assert np.all(fusion.rank(rankings, np.zeros(4, int), 5).indices == -1)
+
+
+def test_labels_added_later_are_ranked(fitted):
+    fusion, rankings, _, counts = fitted
+    one = cut(rankings, [0])
+    one["part 1"].indices[0, 0] = N_LABELS
+    assert N_LABELS in fusion.rank(one, np.append(counts, 0), 20).indices
+
+
+# On disk
+
+
+@pytest.mark.parametrize("which", ["fitted", "fallen_back"])
+def test_what_is_saved_comes_back(which, request, tmp_path):
+    fusion, rankings, _, counts = request.getfixturevalue(which)
+    fusion.save(tmp_path / "fusion")
+    back = Fusion.load(tmp_path / "fusion")
+    assert (back.parts_, back.chosen_, back.scores_) == (
+        fusion.parts_,
+        fusion.chosen_,
+        fusion.scores_,
+    )
+    assert (back.iterations, back.favour_) == (fusion.iterations, fusion.favour_)
+    ours, theirs = fusion.rank(rankings, counts, 9), back.rank(rankings, counts, 9)
+    assert np.array_equal(ours.indices, theirs.indices)
+    assert np.array_equal(ours.scores, theirs.scores)
+    assert fusion.contributions(rankings, counts, 1, 2) == back.contributions(
+        rankings, counts, 1, 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("left", 0), ("right", 10**6), ("roots", -1), ("feature", 5), ("threshold", None)],
+)
+def test_trees_that_would_lead_astray_are_refused(fitted, tmp_path, name, wrong):
+    fitted[0].save(tmp_path)
+    path = tmp_path / "trees.safetensors"
+    tensors = dict(load_file(path))
+    if wrong is None:
+        tensors[name] = tensors[name][:-1]
+    else:
+        tensors[name][0] = wrong
+    save_file(tensors, path)
+    with pytest.raises(RunError, match="damaged"):
+        Fusion.load(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["parts", "chosen", "settings", "scores", "line"])
+@pytest.mark.parametrize("wrong", [None, [7], "gone"])
+def test_damaged_settings_are_refused(fitted, tmp_path, key, wrong):
+    fitted[0].save(tmp_path)
+    path = tmp_path / "fusion.json"
+    kept = json.loads(path.read_text())
+    if wrong is None:
+        kept.pop(key)
+    else:
+        kept[key] = wrong
+    path.write_text(json.dumps(kept))
+    with pytest.raises(RunError, match="damaged"):
+        Fusion.load(tmp_path)
+
+
+def test_runs_from_before_rare_labels_were_favoured_are_read(fitted, tmp_path):
+    fusion, rankings, _, counts = fitted
+    fusion.save(tmp_path)
+    path = tmp_path / "fusion.json"
+    kept = json.loads(path.read_text())
+    del kept["favour"], kept["n_train"], kept["settings"]["head_loss"]
+    path.write_text(json.dumps(kept))
+    slope, offset = fusion._line
+    rows, labels, X = candidate_pairs(rankings, fusion.candidates, counts)
+    plain = expit(slope * fusion._trees.log_odds(X) + offset).astype(np.float32)
+    expected = Ranking.from_pairs(rows, labels, plain, len(rankings["part 0"]), 9)
+    assert np.array_equal(Fusion.load(tmp_path).rank(rankings, counts, 9).indices, expected.indices)
+
+
+# Clear errors
+
+
+def test_parts_must_be_those_of_fit(fitted):
+    fusion, rankings, _, counts = fitted
+    with pytest.raises(DeplError, match=r"parts part 0, part 1, but got part 0\."):
+        fusion.rank({"part 0": rankings["part 0"]}, counts, 5)
+    with pytest.raises(DeplError, match="but got part 0, part 1, other"):
+        fusion.rank(rankings | {"other": rankings["part 0"]}, counts, 5)
+
+
+def test_parts_must_rank_the_same_documents(fitted):
+    fusion, rankings, _, counts = fitted
+    with pytest.raises(DeplError, match="different numbers"):
+        fusion.rank(rankings | {"part 1": Ranking.empty(3, 2)}, counts, 5)
+
+
+def test_labels_must_have_counts(fitted):
+    fusion, rankings, _, counts = fitted
+    with pytest.raises(DeplError, match="label position 29"):
+        fusion.rank(rankings, counts[:-1], 5)
+
+
+def test_fit_that_fails_leaves_nothing_half_fitted():
+    rankings, Y, counts = problem(0, n=9)
+    fusion = Fusion(iterations=2).fit(rankings, Y, counts, 9)
+    with pytest.raises(DeplError, match="None of the 9"):
+        fusion.fit({"other": Ranking.empty(9, 2)}, csr_array(Y.shape), counts, 9)
+    with pytest.raises(NotFittedError):
+        fusion.rank({"other": Ranking.empty(9, 2)}, counts, 5)
+
+
+def test_bad_slices_and_settings_are_refused():
+    rankings, Y, counts = problem(0, n=9)
+    with pytest.raises(DeplError, match="None of the 9 documents"):
+        Fusion().fit(rankings, csr_array(Y.shape, dtype=np.float32), counts, 9)
+    with pytest.raises(ConfigError, match="one part or more"):
+        Fusion().fit({}, Y, counts, 9)
+    with pytest.raises(DeplError, match="training counts of 29"):
+        Fusion().fit(rankings, Y, counts[:-1], 9)
+    with pytest.raises(ConfigError, match="candidates = 0"):
+        Fusion(candidates=0)
+    with pytest.raises(ConfigError, match=r"head_loss = -0\.1"):
+        Fusion(head_loss=-0.1)
+    with pytest.raises(NotFittedError):
+        Fusion().rank(rankings, counts, 5)

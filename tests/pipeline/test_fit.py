@@ -1,0 +1,254 @@
+"""Run folders: resumed, changed half-way, killed at any moment, and on a disk that says no."""
+
+import errno
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from depl.core import storage
+from depl.core.corpus import Corpus, Label, LabelSet
+from depl.core.errors import ConfigError, RunError
+from depl.pipeline import fit as pipeline
+from depl.pipeline import sparse
+from depl.run.config import Config
+from depl.run.folder import Run
+
+STAGE_NAMES = pipeline.stage_names(Config())
+WORDS = np.array([f"word{i:03d}" for i in range(300)])
+
+
+def make_corpus(seed=0, n=240, n_labels=90):
+    """Random documents whose labels are decided by the words in them."""
+    rng = np.random.default_rng(seed)
+    rows = rng.choice(len(WORDS), (n, 25))
+    labels = LabelSet(Label(f"l{j}", f"topic {WORDS[j]}") for j in range(n_labels))
+    carried = [sorted({int(w) for w in row if w < n_labels - 1}) or [0] for row in rows]
+    texts = [" ".join(WORDS[row]) for row in rows]
+    return Corpus.from_rows([f"d{i}" for i in range(n)], texts, carried, labels)
+
+
+def contents(folder):
+    """Hash of every file a stage left; the manifest without clock, memory and versions."""
+    found = {}
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file() and path.name not in ("manifest.json", ".lock"):
+            found[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    stages = Run(folder).manifest()["stages"]
+    return found, {name: stage["fingerprint"] for name, stage in stages.items()}
+
+
+def events_of(corpus, out, *overrides, **options):
+    events = []
+    config = Config.load(overrides=overrides)
+    pipeline.fit(corpus, out, config, observe=events.append, **options)
+    return {e.stage: (e.kind, e.detail) for e in events}
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return make_corpus()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus, tmp_path_factory):
+    out = tmp_path_factory.mktemp("undisturbed") / "run"
+    pipeline.fit(corpus, out)
+    return contents(out)
+
+
+def test_a_second_fit_keeps_everything(corpus, tmp_path, undisturbed):
+    pipeline.fit(corpus, tmp_path / "run")
+    kinds = {stage: kind for stage, (kind, _) in events_of(corpus, tmp_path / "run").items()}
+    assert kinds == dict.fromkeys(STAGE_NAMES, "kept")
+    assert contents(tmp_path / "run") == undisturbed
+
+
+def test_threads_change_nothing(corpus, tmp_path, undisturbed):
+    pipeline.fit(corpus, tmp_path / "run", Config(threads=3))
+    stages, fingerprints = contents(tmp_path / "run")
+    config = "config.json"
+    assert {k: v for k, v in stages.items() if k != config} == {
+        k: v for k, v in undisturbed[0].items() if k != config
+    }
+    assert fingerprints == undisturbed[1]
+
+
+def test_until_then_continue_gives_the_same_bytes(corpus, tmp_path, undisturbed):
+    for stage in STAGE_NAMES[:-1]:
+        pipeline.fit(corpus, tmp_path / "run", until=stage)
+        assert list(Run(tmp_path / "run").manifest()["stages"])[-1] == stage
+    pipeline.fit(corpus, tmp_path / "run")
+    assert contents(tmp_path / "run") == undisturbed
+
+
+def test_a_changed_setting_redoes_its_stage_and_those_behind_it(corpus, tmp_path, undisturbed):
+    pipeline.fit(corpus, tmp_path / "run")
+    events = events_of(corpus, tmp_path / "run", "linear.C=2.0")
+    assert [kind for kind, _ in events.values()] == ["kept", "kept", "done", "done", "done", "done"]
+    assert contents(tmp_path / "run") != undisturbed
+    events_of(corpus, tmp_path / "run")
+    assert contents(tmp_path / "run") == undisturbed
+
+
+def test_the_reason_for_redoing_is_told(corpus, tmp_path):
+    pipeline.fit(corpus, tmp_path / "run")
+    told = []
+    config = Config.load(overrides=["linear.C=2.0"])
+    pipeline.fit(corpus, tmp_path / "run", config, observe=told.append)
+    started = {e.stage: e.detail for e in told if e.kind == "started"}
+    behind = dict.fromkeys(["descriptions", "rehearsal", "fusion"], "")
+    assert started == {"linear": "made again: C 0.7 -> 2.0", **behind}
+
+
+def test_from_redoes_what_is_valid(corpus, tmp_path, undisturbed):
+    pipeline.fit(corpus, tmp_path / "run")
+    events = events_of(corpus, tmp_path / "run", redo_from="linear")
+    assert [kind for kind, _ in events.values()] == ["kept", "kept", "done", "done", "done", "done"]
+    assert contents(tmp_path / "run") == undisturbed
+
+
+def test_C_is_chosen_on_a_slice_and_the_choice_is_kept(corpus, tmp_path):  # noqa: N802
+    config = Config.load(overrides=["linear.C_grid=[0.0001, 1.0]"])
+    run = pipeline.fit(corpus, tmp_path / "run", config)
+    tried = json.loads((run.path / "linear" / "choice.json").read_text())
+    assert [row["C"] for row in tried] == [0.0001, 1.0]
+    best = max(tried, key=lambda row: row["P@5"] + row["PSP@5"])
+    assert best["C"] == run.linear().C
+
+
+def test_another_corpus_is_refused_and_nothing_is_lost(corpus, tmp_path, undisturbed):
+    pipeline.fit(corpus, tmp_path / "run")
+    other = make_corpus(seed=1)
+    with pytest.raises(RunError, match=r"another corpus.*--overwrite"):
+        pipeline.fit(other, tmp_path / "run")
+    assert contents(tmp_path / "run") == undisturbed
+    pipeline.fit(other, tmp_path / "run", overwrite=True)
+    assert contents(tmp_path / "run") != undisturbed
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(corpus, tmp_path):
+    (tmp_path / "thesis.docx").write_text("years of work")
+    with pytest.raises(RunError, match=r"thesis\.docx"):
+        pipeline.fit(corpus, tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.docx"]
+    with pytest.raises(RunError, match="is a file"):
+        pipeline.fit(corpus, tmp_path / "thesis.docx")
+
+
+def test_unknown_stages_and_empty_corpora_are_refused(corpus, tmp_path):
+    with pytest.raises(ConfigError, match=r"no stage 'svm'.*linear"):
+        pipeline.fit(corpus, tmp_path / "run", until="svm")
+    with pytest.raises(ConfigError, match="nothing to learn"):
+        pipeline.fit(corpus.subset([]), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("stage", ["features", "linear", "descriptions", "rehearsal"])
+def test_a_full_disk_says_so_and_the_finished_stages_stay(
+    corpus, tmp_path, monkeypatch, undisturbed, stage
+):
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    writer = "write_" + stage
+    with monkeypatch.context() as patch:
+        patch.setattr(sparse, writer, full)
+        with pytest.raises(RunError, match=r"No space left on device.*same command again"):
+            pipeline.fit(corpus, tmp_path / "run")
+    done = list(Run(tmp_path / "run").manifest()["stages"])
+    assert done == list(STAGE_NAMES[: STAGE_NAMES.index(stage)])
+    assert not list((tmp_path / "run").glob(".*.tmp"))
+    pipeline.fit(corpus, tmp_path / "run")
+    assert contents(tmp_path / "run") == undisturbed
+
+
+def test_a_read_only_folder_says_so(corpus, tmp_path, monkeypatch):
+    def read_only(self, *args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", read_only)
+    with pytest.raises(RunError, match=r"Permission denied.*fix the permissions"):
+        pipeline.fit(corpus, tmp_path / "run")
+
+
+def test_a_damaged_file_names_itself(corpus, tmp_path):
+    run = pipeline.fit(corpus, tmp_path / "run")
+    (run.path / "linear" / "weights.safetensors").write_bytes(b"not a tensor")
+    with pytest.raises(RunError, match=r"weights\.safetensors is damaged"):
+        run.linear()
+    (run.path / "manifest.json").write_text("{")
+    with pytest.raises(RunError, match=r"manifest\.json is damaged"):
+        pipeline.fit(corpus, tmp_path / "run")
+
+
+def test_two_processes_cannot_fit_one_folder(corpus, tmp_path):
+    with Run(tmp_path / "run").locked(), pytest.raises(RunError, match="Another process"):
+        pipeline.fit(corpus, tmp_path / "run")
+
+
+CHILD = """
+import sys
+sys.path.insert(0, {here!r})
+from test_fit import make_corpus
+from depl.pipeline import fit as pipeline
+def tell(event):
+    print(event.stage, event.kind, flush=True)
+pipeline.fit(make_corpus(), {out!r}, observe=tell)
+"""
+
+
+def start(out):
+    code = CHILD.format(here=str(Path(__file__).parent), out=str(out))
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("stage", STAGE_NAMES)
+@pytest.mark.parametrize("delay", [0.0, 0.02])
+def test_killed_in_a_stage_and_continued_gives_the_same_bytes(
+    corpus, tmp_path, undisturbed, stage, delay
+):
+    child = start(tmp_path / "run")
+    for line in child.stdout:
+        if line.split() == [stage, "started"]:
+            time.sleep(delay)
+            os.kill(child.pid, signal.SIGKILL)
+            break
+    assert child.wait() == -signal.SIGKILL
+    child.stdout.close()
+    pipeline.fit(corpus, tmp_path / "run")
+    assert contents(tmp_path / "run") == undisturbed
+    assert not list((tmp_path / "run").glob(".*.tmp"))
+
+
+@pytest.mark.parametrize("moment", range(9))
+def test_killed_at_any_write_and_continued_gives_the_same_bytes(
+    corpus, tmp_path, monkeypatch, undisturbed, moment
+):
+    """A kill is a process that writes no more: stop dead at the n-th rename or removal."""
+
+    class Killed(BaseException):
+        pass
+
+    steps = iter(range(1000))
+    flush = storage._flush
+
+    def counted(path):
+        if next(steps) == moment * 3:
+            raise Killed
+        flush(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "_flush", counted)
+        patch.setattr(storage.shutil, "rmtree", lambda *a, **k: None)  # the dead clean up nothing
+        with pytest.raises(Killed):
+            pipeline.fit(corpus, tmp_path / "run")
+    pipeline.fit(corpus, tmp_path / "run")
+    assert contents(tmp_path / "run") == undisturbed

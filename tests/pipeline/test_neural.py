@@ -1,0 +1,216 @@
+"""The neural half of a run: every recipe from documents to suggestions, killed and continued."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from depl import api
+from depl.core.corpus import Label
+from depl.core.errors import ConfigError, RunError
+from depl.model.classifier import Classifier
+from depl.pipeline import fit as pipeline
+from depl.run.config import Config
+from depl.run.folder import FORMAT_VERSION, Run
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+N_LABELS = 12
+QUICK = (
+    "features.analyzer=words",
+    "encoder.max_tokens=24",
+    "classifier.epochs=30",
+    "classifier.batch_size=16",
+    "classifier.encoder_lr=0.003",
+    "classifier.head_lr=0.03",
+    "classifier.patience=8",
+    "retrieval.patience=8",
+    "retrieval.epochs=15",
+    "retrieval.batch_size=16",
+    "retrieval.encoder_lr=0.002",
+    "validation=0.25",
+    "device=cpu",
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(two_words_a_label):
+    return two_words_a_label(160, N_LABELS, slice(2 * N_LABELS, None))
+
+
+def settings(tiny_folder, *more, training="full"):
+    return Config.load(
+        None, [*QUICK, f"encoder.name='{tiny_folder}'", f"encoder.training={training}", *more]
+    )
+
+
+@pytest.fixture(scope="module")
+def full_run(corpus, tiny_folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("neural") / "run"
+    pipeline.fit(corpus.subset(np.arange(120)), out, settings(tiny_folder))
+    return out
+
+
+def weights_of(run):
+    return {
+        path.relative_to(run).as_posix(): path.read_bytes()
+        for stage in ("classifier", "encoder")
+        for path in sorted((run / stage).rglob("*.safetensors"))
+    }
+
+
+def test_a_full_run_learns_and_has_all_parts(full_run, corpus):
+    model = Classifier.load(full_run)
+    test = corpus.subset(np.arange(120, 160))
+    assert model.fusion.parts_ == (
+        *("svm", "names", "classifier", "retrieval", "name retrieval", "neighbours"),
+    )
+    reports = {r.name: r.to_json() for r in api.evaluate_parts(model, test)}
+    assert set(reports) == {*model.fusion.parts_, "depl+c", "fusion"}
+    assert all(reports[name]["P@1"] > 60 for name in ("svm", "classifier", "retrieval", "depl+c"))
+    assert reports["fusion"]["P@1"] >= 90
+
+
+def test_suggestions_are_probabilities_and_the_same_for_one_text_as_for_many(full_run, corpus):
+    model = Classifier.load(full_run)
+    texts = corpus.texts[120:130]
+    together = model.predict(texts, k=3)
+    assert (together.scores[together.indices >= 0] > 0).all()
+    assert (together.scores <= 1).all()
+    for i, text in enumerate(texts):
+        alone = model.predict([text], k=3)
+        assert alone.indices[0].tolist() == together.indices[i].tolist()
+        np.testing.assert_allclose(alone.scores[0], together.scores[i], atol=1e-4)
+
+
+def test_training_leaves_its_curve_and_how_long_it_was_best(full_run):
+    lines = (full_run / "logs" / "encoder-rehearsal.jsonl").read_text().splitlines()
+    curve = [json.loads(line) for line in lines]
+    ends = [c for c in curve if c["epoch_ends"]]
+    assert [c["epoch"] for c in ends] == list(range(1, len(ends) + 1))
+    assert set(ends[-1]["validation"]["branches"]) == {"retrieval", "classifier", "joint"}
+    best = max(ends, key=lambda c: c["validation"]["score"])
+    told = json.loads((full_run / "encoder" / "rehearsal" / "training.json").read_text())
+    assert told["epochs"] == best["epoch"]
+    assert (
+        json.loads((full_run / "encoder" / "training.json").read_text())["epochs"] == best["epoch"]
+    )
+
+
+def test_nothing_is_left_behind_and_a_second_fit_keeps_all(full_run):
+    assert not list((full_run / ".scratch").iterdir())
+    kinds = []
+    pipeline.fit(None, full_run, observe=lambda event: kinds.append(event.kind))
+    assert set(kinds) == {"kept"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("retrieval.objective=dual", "encoder.similarity=dot", "encoder.document_pooling=cls"),
+        ("retrieval.label_text=name", "retrieval.hard_negatives=0", "classifier.epochs=0"),
+    ],
+)
+def test_other_objectives_and_texts(corpus, tiny_folder, tmp_path, more):
+    pipeline.fit(corpus, tmp_path / "run", settings(tiny_folder, *more))
+    model = Classifier.load(tmp_path / "run")
+    assert ("classifier" in model.fusion.parts_) == ("retrieval.objective=dual" not in more)
+    by_name = "retrieval.label_text=name" in more
+    assert ("name retrieval" in model.fusion.parts_) == (not by_name)
+    assert (tmp_path / "run" / "index" / "names").exists() == (not by_name)
+    assert model.predict(corpus.texts[:3], k=2).indices.shape == (3, 2)
+
+
+@pytest.mark.parametrize("training", ["full", "frozen"])
+def test_names_alone_are_searched_for_as_the_encoder_would_encode_them(
+    full_run, corpus, tiny_folder, tmp_path, training
+):
+    from depl.neural.encoding import encode
+    from depl.neural.tokens import tokenize
+
+    run = full_run
+    if training == "frozen":
+        run = tmp_path / "run"
+        pipeline.fit(corpus, run, settings(tiny_folder, "retrieval.epochs=2", training=training))
+    model = Classifier.load(run)
+    encoder = model.retriever.retriever.encoder
+    names = encode(encoder, tokenize(model.labels.names, run / "encoder", 24), "label")
+    scores = encoder.similarity(model.encode(corpus.texts[:20]), names).detach().numpy()
+    found = model.parts(corpus.texts[:20], k=N_LABELS)["name retrieval"]
+    # States are kept as halves.
+    of_found = np.take_along_axis(scores, found.indices.astype(np.int64), 1)
+    np.testing.assert_allclose(found.scores, of_found, atol=0.02)
+    assert (np.sort(found.indices, axis=1) == np.arange(N_LABELS)).all()
+    other = model.parts(corpus.texts[:20], k=N_LABELS)["retrieval"]
+    assert other.indices.tolist() != found.indices.tolist()
+
+
+def test_a_run_fitted_without_names_alone_is_read_and_only_its_index_and_fusion_made_again(
+    full_run, corpus, tmp_path, monkeypatch
+):
+    import shutil
+
+    run = tmp_path / "run"
+    shutil.copytree(full_run, run)
+    stages = tuple(
+        replace(stage, settings=lambda config: {}) if stage.name == "index" else stage
+        for stage in pipeline.STAGES
+    )
+    with monkeypatch.context() as before:  # as it was before there was the part
+        before.setattr(pipeline, "STAGES", stages)
+        before.setattr("depl.pipeline.neural._index_names", lambda *ignored: None)
+        pipeline.fit(None, run)
+    model = Classifier.load(run)
+    assert model.fusion.parts_ == ("svm", "names", "classifier", "retrieval", "neighbours")
+    assert model.retriever.retriever.names is None
+    model.add_labels([Label("new", "nobody")])
+    assert set(model.all_rankings(corpus.texts[:2], k=3)) == {
+        *(*model.fusion.parts_, "depl+c", "fusion"),
+    }
+    done = []
+    pipeline.fit(None, run, observe=lambda e: done.append(e.stage) if e.kind == "done" else None)
+    assert done == ["index", "fusion"]
+    model = Classifier.load(run)
+    assert "name retrieval" in model.fusion.parts_
+    assert len(model.retriever.retriever.names) == N_LABELS + 1
+
+
+def test_a_frozen_encoder_is_not_changed(corpus, tiny_folder, tmp_path):
+    from safetensors.numpy import load_file
+
+    pipeline.fit(corpus, tmp_path / "run", settings(tiny_folder, training="frozen"))
+    before = load_file(tiny_folder / "model.safetensors")
+    after = load_file(tmp_path / "run" / "encoder" / "model.safetensors")
+    for name, weights in after.items():
+        assert (weights == before[name]).all(), name
+    report = api.evaluate(Classifier.load(tmp_path / "run"), corpus)
+    assert report.to_json()["P@1"] > 90
+
+
+def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
+    import shutil
+
+    shutil.copytree(full_run, tmp_path / "run")
+    events = {}
+    config = Run(full_run).config().changed(["retrieval.epochs=1"])
+    pipeline.fit(None, tmp_path / "run", config, observe=lambda e: events.update({e.stage: e.kind}))
+    assert events["classifier"] == "kept"
+    assert events["encoder"] == events["fusion"] == "done"
+
+
+def test_a_run_without_documents_cannot_be_continued(tmp_path):
+    Run(tmp_path).write_manifest({"format_version": FORMAT_VERSION, "stages": {}})
+    with pytest.raises(RunError, match="cannot be continued without its corpus"):
+        pipeline.fit(None, tmp_path, Config())
+
+
+def test_an_encoder_that_is_not_there_is_told_before_any_work(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    told = []
+    with pytest.raises(ConfigError, match="neither a folder here"):
+        pipeline.fit(corpus, tmp_path / "run", settings("no-such-encoder"), observe=told.append)
+    assert told == []
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,266 @@
+"""Tf-idf against scikit-learn's, and what must not change it."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import joblib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from depl.core.corpus import Dataset
+from depl.core.errors import ConfigError, CorpusError, DeplError, MissingExtraError, NotFittedError
+from depl.sparse import tfidf
+from depl.sparse.tfidf import TfidfFeatures
+
+COMMON = ["wine", "Wine", "WINES", "grape", "1408", "71", "a", "x_y", "don't", "naïve", "STRASSE"]
+ODD = ["ß", "İstanbul", "été", "汉字", "データ", "e\u0301", "ﬁne"]
+words = st.sampled_from(COMMON + ODD) | st.text(max_size=5)
+documents = st.lists(words, max_size=12).map(" ".join)
+corpora = st.lists(documents, min_size=1, max_size=12)
+
+
+def plain(**changes: object) -> TfidfFeatures:
+    return TfidfFeatures(**({"analyzer": "words", "min_df": 1, "max_df": 1.0} | changes))
+
+
+def assert_same(a: csr_array, b: csr_array) -> None:
+    """Bit for bit."""
+    assert a.shape == b.shape
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(a, part), getattr(b, part))
+
+
+@settings(max_examples=150)
+@given(
+    texts=corpora,
+    others=corpora,
+    min_df=st.integers(1, 3),
+    max_df=st.sampled_from([0.5, 0.7, 0.95, 1.0]),
+    sublinear_tf=st.booleans(),
+)
+def test_plain_words_give_what_scikit_learn_gives(texts, others, min_df, max_df, sublinear_tf):
+    knobs = {"min_df": min_df, "max_df": max_df, "sublinear_tf": sublinear_tf}
+    ours = plain(**knobs)
+    theirs = TfidfVectorizer(token_pattern=r"\w\w+", lowercase=True, **knobs)
+    try:
+        expected = theirs.fit_transform(texts)
+    except ValueError:  # no term is left
+        with pytest.raises(CorpusError, match="there is nothing to learn from"):
+            ours.fit_transform(texts)
+        return
+    X = ours.fit_transform(texts)
+    assert ours.terms_ == theirs.get_feature_names_out().tolist()
+    assert X.dtype == ours.idf_.dtype == np.float32
+    assert X.has_sorted_indices
+    np.testing.assert_allclose(ours.idf_, theirs.idf_, rtol=1e-6)
+    np.testing.assert_allclose(X.toarray(), expected.toarray(), atol=1e-6)
+    np.testing.assert_allclose(
+        ours.transform(others).toarray(), theirs.transform(others).toarray(), atol=1e-6
+    )
+
+
+@given(corpora)
+def test_documents_have_length_one_or_nothing_in_them(texts: list[str]):
+    X = plain().fit([*texts, "wine"]).transform(texts)
+    lengths = np.sqrt((X.toarray() ** 2).sum(axis=1))
+    assert all(n == 0 or n == pytest.approx(1, abs=1e-6) for n in lengths)
+
+
+# Lemmas
+
+
+def test_forms_of_one_word_meet_in_its_lemma():
+    lemmas = TfidfFeatures(min_df=1, max_df=1.0)
+    X = lemmas.fit_transform(["Mice and mouse", "two MICE mouse traps", "trap"])
+    assert lemmas.terms_ == ["and", "mouse", "trap", "two"]
+    # "mice" and "mouse" in one document count as two of one term, so the order does not matter...
+    assert_same(lemmas.transform(["mouse mouse trap"]), lemmas.transform(["Mouse mice traps"]))
+    # ... and the document frequency is that of the lemma: 2 of 3 documents.
+    assert lemmas.idf_[1] == pytest.approx(np.log(4 / 3) + 1)
+    tf = 1 + np.log(2)
+    idf = {t: float(w) for t, w in zip(lemmas.terms_, lemmas.idf_, strict=True)}
+    expected = tf * idf["mouse"] / np.hypot(tf * idf["mouse"], idf["and"])
+    assert X.toarray()[0, 1] == pytest.approx(expected, abs=1e-6)
+
+
+def test_numbers_and_codes_stay_as_they_are():
+    lemmas = TfidfFeatures(min_df=1, max_df=1.0).fit(["Regulation 1408/71, form e104s"])
+    assert {"1408", "71", "e104s"} <= set(lemmas.terms_)
+
+
+def test_language_of_the_lemmas_is_a_setting():
+    german = TfidfFeatures(min_df=1, max_df=1.0, language="de")
+    assert german.fit(["Verordnungen", "die Verordnung"]).terms_ == ["der", "verordnung"]
+
+
+def test_language_that_is_not_there_is_an_error_that_names_it():
+    with pytest.raises(DeplError, match="klingon"):
+        TfidfFeatures(language="klingon", min_df=1, max_df=1.0).fit(["wine", "wine"])
+
+
+# Which terms are kept
+
+
+@pytest.mark.parametrize("n", [10, 20, 90])
+def test_term_in_exactly_the_largest_share_is_kept_and_one_more_is_not(n: int):
+    share = n * 7 // 10
+    texts = ["exactly " * (i < share) + "more " * (i <= share) + "filler0" for i in range(n)]
+    kept = plain(max_df=0.7).fit([*texts[:-1], texts[-1].replace("filler0", "other")])
+    assert kept.terms_ == ["exactly", "other"]
+
+
+def test_term_in_exactly_the_fewest_documents_is_kept():
+    assert plain(min_df=2).fit(["once twice", "twice", "twice wine wine"]).terms_ == ["twice"]
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["a b c", "! ?"], ["wine", "beer"]])
+def test_nothing_to_learn_from_is_said(texts: list[str]):
+    with pytest.raises(CorpusError, match=rf"No term of the {len(texts)} training documents .*70%"):
+        TfidfFeatures().fit(texts)
+
+
+def test_words_not_seen_in_training_and_empty_texts_give_empty_rows():
+    X = plain().fit(["wine grape", "wine steel"]).transform(["", "beer", "wine beer", " . "])
+    assert X.shape == (4, 3)
+    assert np.diff(X.indptr).tolist() == [0, 0, 1, 0]
+    assert X.data.tolist() == [1.0]
+
+
+def test_no_texts_give_a_matrix_without_rows():
+    assert plain().fit(["wine grape", "wine steel"]).transform([]).shape == (0, 3)
+
+
+def test_transform_before_fit_is_refused():
+    with pytest.raises(NotFittedError, match=r"This TfidfFeatures is not fitted yet"):
+        TfidfFeatures().transform(["wine"])
+
+
+def test_fit_gives_the_object_itself():
+    unfitted = plain()
+    assert unfitted.fit(["wine"]) is unfitted
+
+
+def test_one_very_long_word_does_not_make_all_others_as_large():
+    # Encoded attachments are "words" of many thousand letters: memory is to follow the text.
+    texts = ["x" * 20_000, *(f"word{i} word{i + 1}" for i in range(2_000))]
+    tracemalloc.start()
+    try:
+        plain(n_jobs=1).fit(texts)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50e6  # the text has 60 kB
+
+
+# What must not change the result
+
+
+@pytest.mark.parametrize("analyzer", ["simplemma", "words"])
+@pytest.mark.parametrize("chunk", [1, 7, 48])
+def test_chunks_do_not_change_the_result(dataset: Dataset, monkeypatch, analyzer: str, chunk: int):
+    texts = dataset.train.texts
+    whole = TfidfFeatures(analyzer=analyzer, n_jobs=1)
+    X = whole.fit_transform(texts)
+    monkeypatch.setattr(tfidf, "_CHUNK", chunk)
+    parts = TfidfFeatures(analyzer=analyzer, n_jobs=1)
+    assert_same(parts.fit_transform(texts), X)
+    assert parts.terms_ == whole.terms_
+    np.testing.assert_array_equal(parts.idf_, whole.idf_)
+    assert_same(parts.transform(dataset.dev.texts), whole.transform(dataset.dev.texts))
+
+
+def test_worker_processes_do_not_change_the_result(dataset: Dataset, monkeypatch):
+    texts = dataset.train.texts
+    alone = TfidfFeatures(n_jobs=1)
+    X = alone.fit_transform(texts)
+    asked: list[int] = []
+    parallel = joblib.Parallel
+
+    def spy(n_jobs: int, **settings: object) -> joblib.Parallel:
+        asked.append(n_jobs)
+        return parallel(n_jobs=n_jobs, **settings)
+
+    monkeypatch.setattr(joblib, "Parallel", spy)
+    monkeypatch.setattr(tfidf, "_SERIAL_BELOW", 1)
+    monkeypatch.setattr(tfidf, "_CHUNK", 7)
+    together = TfidfFeatures(n_jobs=2)
+    assert_same(together.fit_transform(texts), X)
+    assert together.terms_ == alone.terms_
+    assert asked == [2]
+
+
+# spaCy
+
+
+class ToyPipeline:
+    """As much of spaCy as is used: the lemma of a word is its first four letters."""
+
+    max_length = 5
+    made: str
+
+    def pipe(self, texts: list[str], batch_size: int):
+        assert all(len(text) < self.max_length for text in texts)
+        for text in texts:
+            yield [SimpleNamespace(text=t, lemma_=t[:4].title()) for t in text.split()]
+
+    def add_pipe(self, name: str, config: dict[str, str]) -> None:
+        assert (name, config) == ("lemmatizer", {"mode": "lookup"})
+
+    def initialize(self) -> None:
+        if self.made == "blank tlh":
+            raise ValueError("[E912] no lookup table for 'tlh'")
+
+
+@pytest.fixture
+def toy_spacy(monkeypatch) -> Iterator[list[str]]:
+    """A stand-in for spaCy with one installed pipeline; gives what was made with it."""
+    made: list[str] = []
+
+    def pipeline(text: str) -> ToyPipeline:
+        made.append(text)
+        nlp = ToyPipeline()
+        nlp.made = text
+        return nlp
+
+    toy = SimpleNamespace(
+        util=SimpleNamespace(is_package=lambda name: name == "en_core_web_sm"),
+        load=lambda name, exclude: pipeline(f"load {name}"),
+        blank=lambda language: pipeline(f"blank {language}"),
+    )
+    tfidf.load_spacy.cache_clear()
+    monkeypatch.setitem(sys.modules, "spacy", toy)
+    yield made
+    tfidf.load_spacy.cache_clear()
+
+
+def test_missing_spacy_is_said_with_the_way_to_get_it(toy_spacy, monkeypatch):
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(MissingExtraError, match=r"needs the library 'spacy'.*depl\[spacy\]"):
+        TfidfFeatures(analyzer="spacy", min_df=1).fit(["wine", "wine"])
+
+
+def test_spacys_lemmas_are_counted_lower_cased(toy_spacy: list[str]):
+    lemmas = TfidfFeatures(analyzer="spacy", min_df=1, max_df=1.0, n_jobs=1)
+    X = lemmas.fit_transform(["Vineyards , vineyard grapes", "x GRAPE"])
+    assert lemmas.terms_ == ["grap", "vine"]
+    assert (X.toarray() > 0).tolist() == [[True, True], [True, False]]
+    assert toy_spacy == ["load en_core_web_sm"]
+
+
+def test_without_a_trained_pipeline_spacys_table_of_lemmas_serves(toy_spacy: list[str]):
+    lemmas = TfidfFeatures(analyzer="spacy", language="de", min_df=1, max_df=1.0, n_jobs=1)
+    assert lemmas.fit(["Trauben"]).terms_ == ["trau"]
+    assert toy_spacy == ["blank de"]
+
+
+def test_language_that_spacy_does_not_know_is_said(toy_spacy: list[str]):
+    with pytest.raises(ConfigError, match=r"neither the pipeline tlh_core_news_sm .*'tlh'"):
+        TfidfFeatures(analyzer="spacy", language="tlh", n_jobs=1).fit(["qul"])

@@ -1,0 +1,309 @@
+"""The paper's theorem: its lemmas, the conditions it asks for, and what is measured of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, random_array
+from scipy.stats import binomtest
+from typer.testing import CliRunner
+
+from depl.cli.app import app
+from depl.core.corpus import Dataset, indicator
+from depl.core.errors import CorpusError
+from depl.model.classifier import Classifier
+from depl.theory import theorem
+from depl.theory.theorem import COSINE, Setting, bound, interval, misordering
+
+SEEDS = st.integers(0, 2**32 - 1)
+CERTAIN = 1 - 1e-6  # so that a seeded search over many cases does not meet a rare deviation
+
+
+def random_case(seed: int, n_documents=6, n_labels=9, n_terms=25):
+    """tf-idf, weights of both signs, biases, and as keywords the largest positive weights."""
+    rng = np.random.default_rng(seed)
+    X = random_array((n_documents, n_terms), density=0.4, rng=rng, format="csr")
+    X = csr_array(X / np.maximum(np.sqrt(X.multiply(X).sum(axis=1)), 1e-12)[:, None])
+    W = random_array(
+        (n_labels, n_terms), density=0.5, rng=rng, data_sampler=rng.standard_normal
+    ).tocsr() * rng.uniform(0.1, 20)
+    bias = rng.uniform(-2, 0, n_labels) * rng.choice([0, 1, 10])
+    dense = W.toarray()
+    rows = [[t for t in np.argsort(-row)[:4] if row[t] > 0] for row in dense]
+    return X, W, bias, indicator(rows, n_terms)
+
+
+def weights_of(setting: Setting) -> np.ndarray:
+    return setting.by_term.T.toarray() - setting.shift
+
+
+def project(X: np.ndarray, V: np.ndarray, d: int, n: int, rng: np.random.Generator) -> np.ndarray:
+    """<Ex, Ev> as the paper writes it, with every E drawn in full; n x documents x labels."""
+    E = rng.standard_normal((n, d, X.shape[1])) / np.sqrt(d)
+    return np.einsum("ndx,ndl->nxl", E @ X.T, E @ V.T)
+
+
+# ---- the conditions
+
+
+@given(SEEDS, st.booleans())
+def test_the_conditions_of_the_theorem_hold(seed, shifted):
+    setting = Setting.of(*random_case(seed), shifted=shifted)
+    V = setting.V.toarray()
+    # Unshifted, the theorem is applied to the keyword vectors themselves.
+    W = weights_of(setting) if shifted else V
+    assert W.min() >= -1e-12
+    assert np.linalg.norm(W, axis=1).max() == pytest.approx(1)
+    assert np.linalg.norm(setting.X.toarray(), axis=1) == pytest.approx(1)
+    assert np.all((V == 0) | np.isclose(V, W))  # v is w on the keywords
+
+
+@given(SEEDS, st.booleans())
+def test_shift_and_scale_change_no_ranking(seed, shifted):
+    X, W, bias, keywords = random_case(seed)
+    plain = X.toarray() @ W.toarray().T + bias
+    moved = Setting.of(X, W, bias, keywords, shifted=shifted).scores(slice(None))
+    apart = plain[:, :, None] - plain[:, None, :]
+    apart_moved = moved[:, :, None] - moved[:, None, :]
+    clear = np.abs(apart) > 1e-9 * np.abs(plain).max()
+    assert np.array_equal(np.sign(apart)[clear], np.sign(apart_moved)[clear])
+    # Each document's margins have shrunk by one factor, the same for all of its labels.
+    for before, after in zip(apart, apart_moved, strict=True):
+        assert after * np.abs(before).max() == pytest.approx(before * np.abs(after).max(), abs=1e-9)
+
+
+def test_a_fitted_run_ranks_as_before(fitted_run: Path, dataset: Dataset):
+    model = Classifier.load(fitted_run)
+    X = model.features.transform(dataset.dev.texts)
+    known = np.isfinite(model.svm.bias_)
+    none = csr_array((known.sum(), X.shape[1]))
+    for shifted in (True, False):
+        parts = (model.svm.weights_[known], model.svm.bias_[known], none)
+        scores = Setting.of(X, *parts, shifted=shifted).scores(slice(None))
+        ours = np.flatnonzero(known)[np.argsort(-scores, axis=1, kind="stable")]
+        assert np.array_equal(ours, model.svm.rank(X, known.sum()).indices)
+
+
+@given(SEEDS, st.floats(0, 3))
+def test_no_other_shift_leaves_less_delta_for_the_same_margins(seed, more):
+    """A larger shift makes both the norm and what the keywords drop larger."""
+    X, W, _, keywords = random_case(seed)
+    dense, kept = W.toarray(), keywords.toarray() > 0
+    least = dense.min(axis=0)
+    ratios = []
+    for shift in (least, least - more):
+        shifted = dense - shift
+        scale = np.linalg.norm(shifted, axis=1).max()
+        ratios.append((X.toarray() @ np.where(kept, 0, shifted).T / scale, scale))
+    (delta, scale), (more_delta, larger_scale) = ratios
+    assert larger_scale >= scale - 1e-12
+    assert np.all(more_delta * larger_scale >= delta * scale - 1e-9)
+
+
+# ---- the lemmas
+
+
+@given(SEEDS)
+def test_lemma_1_keyword_margins_are_within_delta(seed):
+    """|mu(x, w_p, w_n) - mu(x, v_p, v_n)| <= delta, for every document and two labels."""
+    setting = Setting.of(*random_case(seed), shifted=True)
+    full, kept = setting.scores(slice(None)), setting.keyword_scores(slice(None))
+    dropped = full - kept
+    assert dropped.min() >= -1e-12
+    delta = np.maximum(dropped[:, :, None], dropped[:, None, :])
+    change = (full[:, :, None] - full[:, None, :]) - (kept[:, :, None] - kept[:, None, :])
+    assert np.all(np.abs(change) <= delta + 1e-12)
+
+
+def test_lemma_1_needs_weights_that_are_not_negative():
+    x = np.array([0.6, 0.8])
+    W, V = np.array([[0.9, 0.0], [0.5, -0.5]]), np.array([[0.9, 0.0], [0.5, 0.0]])
+    delta = max(0.0, *((W - V) @ x))  # the keywords drop nothing that is positive
+    assert delta == 0
+    assert abs((W[0] - W[1]) @ x - (V[0] - V[1]) @ x) == pytest.approx(0.4)
+
+
+@settings(max_examples=25, derandomize=True)
+@given(SEEDS, st.sampled_from([2, 8, 32]))
+def test_lemma_2_and_the_exact_rate_agree_with_projections_drawn_in_full(seed, d):
+    """Every pair: the rate is misordering(), and under 4 exp(-(eps - delta)^2 d / 50)."""
+    rng = np.random.default_rng(seed)
+    setting = Setting.of(*random_case(seed, n_documents=2, n_labels=4, n_terms=8), shifted=True)
+    X, W, V = setting.X.toarray(), weights_of(setting), setting.V.toarray()
+    trials = 1500
+    scores = project(X, V, d, trials, rng)
+    for i, x in enumerate(X):
+        for p, n in zip(*np.nonzero(np.less.outer(W @ x, W @ x).T), strict=True):
+            errors = int(np.sum(scores[:, i, p] <= scores[:, i, n]))
+            low, high = interval(errors, trials, CERTAIN)
+            away = V[p] - V[n]
+            if not away.any():
+                continue
+            cosine = x @ away / np.linalg.norm(away)
+            assert low <= misordering(cosine, d) <= high
+            gap = x @ (W[p] - W[n]) - max(x @ (W[p] - V[p]), x @ (W[n] - V[n]))
+            assert low <= bound(gap, d)
+            assert low <= bound(cosine, d, constant=COSINE)
+
+
+@given(st.floats(-1, 1), st.integers(1, 10_000))
+def test_every_bound_is_above_the_exact_rate(cosine, d):
+    """For unit vectors the margin is the cosine, and v_p - v_n is no longer than 2."""
+    exact = misordering(cosine, d)
+    assert 0 <= exact <= bound(cosine, d, constant=COSINE) + 1e-12
+    assert exact <= bound(2 * cosine, d) + 1e-12
+    assert misordering(-cosine, d) == pytest.approx(1 - exact, abs=1e-9)
+
+
+# ---- the theorem
+
+
+@settings(max_examples=15, derandomize=True)
+@given(SEEDS)
+def test_simulated_errors_of_a_whole_set_stay_under_the_theorems_bound(seed):
+    """Margins made large, keywords that drop nothing: here the bound says something."""
+    rng = np.random.default_rng(seed)
+    M, trials = 8, 2000
+    W = np.eye(M + 1) * np.r_[1.0, rng.uniform(0, 0.3, M)]
+    x = np.r_[1.0, rng.uniform(0, 0.1, M)]
+    x /= np.linalg.norm(x)
+    eps = x @ W[0] - (W[1:] @ x).max()
+    rows = csr_array(W), csr_array(x[None])
+    for d in (200, 400, 800):
+        [scores] = theorem.projected_scores(*rows, [d], trials, rng)
+        errors = int(np.sum(scores[1:].max(axis=0) >= scores[0]))
+        assert bound(eps, d, M) < 1
+        assert interval(errors, trials, CERTAIN)[0] <= bound(eps, d, M)
+
+
+@pytest.mark.parametrize("d", [3, 12, 48])
+def test_short_cut_projections_err_as_often_as_those_drawn_in_full(d):
+    rng = np.random.default_rng(d)
+    setting = Setting.of(*random_case(5, n_documents=1, n_terms=12), shifted=True)
+    V, x, n = setting.V, setting.X[[0]], 6000
+    # From the best to the worst: the second best is the one that is easily taken for the best.
+    best, *others = np.argsort(-(x @ V.T).toarray().ravel())
+    [short] = theorem.projected_scores(V, x, [d], n, rng)
+    full = project(x.toarray(), V.toarray(), d, n, rng)[:, 0].T
+    for labels in ([others[0]], others[:3], others):
+        rates = [np.mean(s[labels].max(axis=0) >= s[best]) for s in (short, full)]
+        assert 0.001 < rates[1] < 0.999
+        assert abs(rates[0] - rates[1]) < 4 * np.sqrt(2 * 0.25 / n)
+
+
+@given(st.integers(2, 10**6), st.integers(1, 10**5))
+def test_the_printed_condition_gives_four_over_m(m, d):
+    printed, right = theorem.gap_needed(m, d)
+    assert bound(printed, d, m) == pytest.approx(min(1, 4 / m))
+    assert bound(right, d, m) == pytest.approx(1 / m)
+
+
+@given(st.floats(0.01, 1), st.integers(1, 10_000))
+def test_the_dimension_needed_is_where_the_bound_begins(gap, m):
+    d = theorem.dimension_needed(gap, m)
+    assert bound(gap, d * 1.001, m) < 1
+    assert bound(gap, d * 0.999, m) == 1
+    assert theorem.dimension_needed(-gap, m) == np.inf
+
+
+@given(st.integers(0, 50), st.integers(1, 50))
+def test_the_interval_is_clopper_and_pearsons(errors, more):
+    expected = binomtest(errors, errors + more).proportion_ci(0.95, method="exact")
+    assert interval(errors, errors + more) == pytest.approx((expected.low, expected.high))
+
+
+# ---- measured
+
+
+@pytest.fixture(scope="module")
+def case():
+    X, W, bias, keywords = random_case(3, n_documents=30, n_labels=12)
+    best = np.argsort(-(X @ W.T).toarray() - bias, axis=1)
+    return X, indicator([row[[0, 3]] for row in best], 12), W, bias, keywords
+
+
+def test_a_study_measures_what_the_definitions_say(case):
+    X, Y, W, bias, keywords = case
+    found = theorem.study(*case, dimensions=(16,), draws=40)
+    plain = (X @ W.T).toarray() + bias
+    setting = Setting.of(X, W, bias, keywords, shifted=True)
+    full = setting.X.toarray() @ weights_of(setting).T
+    dropped = full - setting.X.toarray() @ setting.V.toarray().T
+    expected = []
+    for i in range(len(plain)):
+        for p in Y[[i]].indices:
+            below = [n for n in range(12) if not Y[i, n] and plain[i, n] < plain[i, p]]
+            if below:
+                least = min(full[i, p] - full[i, n] for n in below)
+                expected.append((len(below), least, max(dropped[i, [p, *below]])))
+    sizes, epsilon, delta = zip(*expected, strict=True)
+    assert found.sizes.tolist() == list(sizes)
+    assert found.theorem.set_epsilon == pytest.approx(epsilon)
+    assert found.theorem.set_delta == pytest.approx(delta)
+    # Pairs are drawn from the sets, so no margin is smaller and no drop larger than the set's.
+    assert np.all(found.theorem.epsilon.min(axis=1) >= found.theorem.set_epsilon - 1e-12)
+    assert np.all(found.theorem.delta.max(axis=1) <= found.theorem.set_delta + 1e-12)
+    assert not found.keyword.delta.any()
+
+
+def test_the_rates_of_a_study_lie_around_the_exact_ones_and_under_the_bounds(case):
+    found = theorem.study(*case, draws=60)
+    for margins in (found.theorem, found.keyword):
+        for d, errors, sets in zip(
+            found.dimensions, margins.pair_errors, margins.set_errors, strict=True
+        ):
+            low, high = interval(int(errors), found.pairs, CERTAIN)
+            assert low <= misordering(margins.cosine, d).mean() <= high
+            assert low <= bound(margins.gap, d).mean()
+            assert errors <= sets
+
+
+def test_the_same_seed_gives_the_same_study(case):
+    one, same, other = (theorem.study(*case, draws=3, seed=s) for s in (1, 1, 2))
+    assert np.array_equal(one.theorem.epsilon, same.theorem.epsilon)
+    assert np.array_equal(one.keyword.pair_errors, same.keyword.pair_errors)
+    assert not np.array_equal(one.theorem.epsilon, other.theorem.epsilon)
+
+
+def test_labels_that_the_svm_cannot_rank_are_left_out(case):
+    X, Y, W, bias, keywords = case
+    blind = bias.copy()
+    blind[[2, 5]] = -np.inf
+    assert theorem.study(X, Y, W, blind, keywords, draws=2).labels == 10
+
+
+def test_documents_without_labels_are_refused(case):
+    X, Y, W, bias, keywords = case
+    with pytest.raises(CorpusError, match="no margin to measure"):
+        theorem.study(X, csr_array(Y.shape), W, bias, keywords)
+
+
+# ---- the command
+
+
+def test_the_command_prints_tables_and_draws(own_run: Path, corpus_folder: Path):
+    result = CliRunner().invoke(app, ["theory", str(own_run), str(corpus_folder)])
+    assert result.exit_code == 0, result.exception
+    assert "11 labels" in result.output
+    assert "4/M" in result.output
+    assert (own_run / "report" / "theory-dev.svg").read_text().lstrip().startswith("<?xml")
+
+
+def test_the_command_prints_json(own_run: Path, corpus_folder: Path):
+    arguments = ["theory", str(own_run), str(corpus_folder), "--json", "--documents", "5"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.exception
+    found = json.loads(result.stdout)
+    assert found["documents"] == 5
+    assert set(found["dimensions"]) == {str(d) for d in theorem.DIMENSIONS}
+    slip = found["printed_condition"]
+    assert slip["bound_there"] == pytest.approx(min(1, 4 * slip["bound_printed"]))
+    for at in found["dimensions"].values():
+        for setting in ("theorem", "keyword"):
+            simulated = at[setting]["simulated"]
+            assert 0 <= simulated["low"] <= simulated["rate"] <= simulated["high"] <= 1
