@@ -23,8 +23,8 @@ from rich.table import Table
 from sentence_transformers import SentenceTransformer
 
 import depl
+from depl.neural.encoder import encode
 from depl.neural.encoder_files import DEFAULT_ENCODER, find_encoder, load_encoder
-from depl.neural.encoding import encode
 from depl.neural.tokens import tokenize
 
 OURS, SMALL, THEIRS = "depl", "depl, int8", "SentenceTransformer"

@@ -17,8 +17,8 @@ import torch
 
 from depl.core.corpus import indicator
 from depl.core.ranking import Ranking
+from depl.neural.encoder import encode
 from depl.neural.encoder_files import DEFAULT_ENCODER, find_encoder, load_encoder
-from depl.neural.encoding import encode
 from depl.neural.index import LabelIndex
 from depl.neural.retriever import unit_vectors
 from depl.neural.sampling import LabelSampler

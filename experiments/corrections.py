@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import depl
+from depl.core.corpus import held_out_rows
 from depl.evaluation.scores import evaluate
 
 CULLS = (0.01, 0.05, 0.1)
@@ -28,7 +29,8 @@ def main() -> None:
     parser.add_argument("--C", type=float, default=0.7)
     args = parser.parse_args()
     corpus = depl.read(args.corpus, splits=["train"]).train
-    rest, held_out = corpus.split(0.1, np.random.default_rng(0))
+    rows = held_out_rows(len(corpus), 0.1, np.random.default_rng(0))
+    held_out, rest = map(corpus.subset, rows)
     features = depl.TfidfFeatures()
     X, X_held_out = features.fit_transform(rest.texts), features.transform(held_out.texts)
     svm = depl.OneVsAllSVM(C=args.C, cull=min(CULLS), rare_bonus=0.0).fit(X, rest.Y)

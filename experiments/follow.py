@@ -16,8 +16,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import depl
+from depl.neural.encoder import encode
 from depl.neural.encoder_files import DEFAULT_ENCODER, find_encoder, load_encoder
-from depl.neural.encoding import encode
 from depl.neural.retriever import unit_vectors
 from depl.neural.tokens import load_tokenizer, tokenize
 from depl.sparse.tfidf import WORD

@@ -14,15 +14,14 @@ from depl.core.corpus import Corpus
 from depl.core.ranking import Ranking
 from depl.neural import encoder_files
 from depl.neural.distributed import Processes
-from depl.neural.encoder import DualEncoder, Pooling
-from depl.neural.encoding import encode
+from depl.neural.encoder import DualEncoder, Pooling, encode
 from depl.neural.retriever import classifier_ranking, retrieval_ranking
 from depl.neural.sampling import LabelSampler
-from depl.neural.tokens import Tokens, tokenize
+from depl.neural.tokens import Tokens, token_counter, tokenize
 from depl.neural.training import train
 from depl.pipeline.neural import new_encoder, schedule_of
-from depl.pipeline.sparse import describe_labels
 from depl.run.folder import Run
+from depl.sparse.keywords import Descriptions
 
 
 @dataclass(frozen=True)
@@ -80,13 +79,13 @@ def _trained(run: Run, variant: Variant, labels: Tokens, title: str) -> DualEnco
     n_hard = section.hard_negatives if variant.hard_negatives is None else variant.hard_negatives
     train(
         encoder,
-        run.tokens("documents"),
+        run.texts("documents"),
         run.Y,
         objective="dual",
         schedule=schedule_of(section),
         labels=labels,
         sampler=LabelSampler(
-            run.Y, run.hard_negatives("final"), n_hard=n_hard, size=section.labels_per_batch
+            run.Y, run.negatives("final"), n_hard=n_hard, size=section.labels_per_batch
         ),
         seed=config.seed,
         title=title,
@@ -96,10 +95,16 @@ def _trained(run: Run, variant: Variant, labels: Tokens, title: str) -> DualEnco
 
 def _label_tokens(run: Run, variant: Variant) -> Tokens:
     if variant.description is None:
-        return run.tokens("descriptions")
+        return run.texts("label_texts", "descriptions")
     if variant.description == 0:
-        return run.tokens("names")
+        return run.texts("label_texts", "names")
     config = run.config().changed([f"descriptions.max_tokens={variant.description}"])
-    _, texts = describe_labels(run, config, run.features(), run.linear().weights_)
     folder = encoder_files.find_encoder(config.encoder.name)
-    return tokenize(texts, folder, variant.description + 2)  # with the two special ones
+    described = Descriptions.of(
+        run.labels,
+        run.svm().weights_,
+        run.features().terms_,
+        count_tokens=token_counter(folder),
+        **config.section("descriptions"),
+    )
+    return tokenize(described.texts, folder, variant.description + 2)  # with the two special ones

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from depl.core import threads as threads  # first of all: see there
 
 if TYPE_CHECKING:
     from depl.api import evaluate, fit
@@ -14,18 +15,11 @@ if TYPE_CHECKING:
     from depl.model.classifier import Classifier
     from depl.readers import read
     from depl.run.config import Config
-    from depl.sparse.descriptions import describe
-    from depl.sparse.keywords import top_keywords
+    from depl.sparse.keywords import describe, top_keywords
     from depl.sparse.svm import OneVsAllSVM
     from depl.sparse.tfidf import TfidfFeatures
 
 __version__ = "0.1.0"
-
-# OpenMP's threads busy-wait for each other by default. Where something else wants the cores, each
-# then waits for one that is not running: two fits side by side on two cores took four times as long
-# as with threads that sleep. The library reads this once, when it is loaded, so it is set before
-# torch or scikit-learn bring theirs. `depl.neural.distributed` helps where they came first.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Where each public name lives. They are imported on first use, so that `import depl` and
 # `depl --help` stay fast.
@@ -40,7 +34,7 @@ _HOME = {
     "OneVsAllSVM": "depl.sparse.svm",
     "Ranking": "depl.core.ranking",
     "TfidfFeatures": "depl.sparse.tfidf",
-    "describe": "depl.sparse.descriptions",
+    "describe": "depl.sparse.keywords",
     "evaluate": "depl.api",
     "fit": "depl.api",
     "read": "depl.readers",

@@ -16,7 +16,8 @@ from depl.cli import app as cli_app
 from depl.cli.app import app
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.errors import ConfigError, CorpusError, DeplError, RunError
-from depl.pipeline.fit import fit, stage_names
+from depl.pipeline.fit import fit
+from depl.pipeline.stages import stage_names
 from depl.run.config import Config
 
 METRICS = {
@@ -156,8 +157,8 @@ def test_fit_with_another_setting_makes_only_what_rests_on_it(corpus_folder: Pat
     assert [name for name in lines if "up to date" in lines[name]] == ["corpus", "features"]
     assert [name for name in lines if "done" in lines[name]] == [
         "linear",
+        "held_out",
         "descriptions",
-        "rehearsal",
         "fusion",
     ]
     assert "made again: C 0.7 -> 0.5" in told

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from depl.core.corpus import Corpus, Dataset, Label, LabelSet, indicator
+from depl.core.corpus import Corpus, Dataset, Label, LabelSet, held_out_rows, indicator, true_pairs
+from depl.core.corpus import carried as is_carried
 from depl.core.errors import CorpusError
 
 LABELS = LabelSet([Label("b", "beer"), Label("a", "apples"), Label("z", "zinc")])
@@ -118,24 +119,33 @@ def test_subset_takes_documents_in_the_order_asked(dataset: Dataset):
     assert len(train.subset([])) == 0
 
 
-@given(st.integers(1, 40), st.floats(0.01, 0.9), st.integers(0, 99))
-def test_split_gives_two_parts_that_are_disjoint_and_complete(n: int, fraction: float, seed: int):
-    corpus = corpus_of([[i % 3] for i in range(n)], LABELS)
-    larger, smaller = corpus.split(fraction, np.random.default_rng(seed))
-    assert sorted(larger.ids + smaller.ids) == sorted(corpus.ids)
-    assert len(smaller) == max(1, round(n * fraction))
-    for part in (larger, smaller):
-        back = corpus.subset([corpus.ids.index(i) for i in part.ids])
-        assert back.texts == part.texts
-        np.testing.assert_array_equal(back.Y.toarray(), part.Y.toarray())
-    again = corpus.split(fraction, np.random.default_rng(seed))
-    assert again[1].ids == smaller.ids
+@given(st.integers(2, 40), st.floats(0.01, 0.99), st.integers(0, 99))
+def test_held_out_rows_and_the_rest_are_disjoint_and_complete(n: int, fraction: float, seed: int):
+    held_out, rest = held_out_rows(n, fraction, np.random.default_rng(seed))
+    assert sorted([*held_out, *rest]) == list(range(n))
+    assert len(held_out) == min(max(1, round(n * fraction)), n - 1)
+    assert held_out.tolist() == sorted(held_out)
+    again, _ = held_out_rows(n, fraction, np.random.default_rng(seed))
+    assert again.tolist() == held_out.tolist()
 
 
-def test_split_is_drawn_at_random():
-    corpus = corpus_of([[0]] * 50, LABELS)
-    drawn = {tuple(corpus.split(0.2, np.random.default_rng(seed))[1].ids) for seed in range(5)}
+def test_held_out_rows_are_drawn_at_random():
+    drawn = {tuple(held_out_rows(50, 0.2, np.random.default_rng(seed))[0]) for seed in range(5)}
     assert len(drawn) == 5
+
+
+@given(rows_of_positions, st.integers(0, 99))
+def test_carried_says_what_the_matrix_says(rows: list[list[int]], seed: int):
+    corpus = corpus_of(rows, numbered(5))
+    rng = np.random.default_rng(seed)
+    documents = rng.integers(0, len(corpus), (7, 3)) if len(corpus) else np.empty((0, 3), int)
+    labels = rng.integers(-1, 5, documents.shape)
+    dense = corpus.Y.toarray() != 0
+    pairs = zip(documents.ravel(), labels.ravel(), strict=True)
+    expected = [bool(j >= 0 and dense[i, j]) for i, j in pairs]
+    found = is_carried(corpus.Y, documents, labels)
+    assert found.ravel().tolist() == expected
+    assert np.divmod(true_pairs(corpus.Y), 5)[0].tolist() == np.nonzero(dense)[0].tolist()
 
 
 # aligned

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_array
 
 from depl.core import storage
@@ -60,8 +61,10 @@ def test_sparse_matrices_come_back(dense: np.ndarray):
     matrix = csr_array(dense)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "X.safetensors"
-        storage.write_sparse(path, matrix)
-        assert_same_matrix(storage.read_sparse(path), matrix)
+        storage.write_tensors(path, {"X": matrix, "b": np.ones(2)})
+        back = storage.read_tensors(path, "X", "b")
+        assert set(back) == {"X", "b"}
+        assert_same_matrix(back["X"], matrix)
 
 
 @settings(max_examples=50)
@@ -124,7 +127,7 @@ def write_some(path: Path) -> None:
     if path.name == "x.json":
         storage.write_json(path, {"a": list(range(100))})
     elif path.name == "X.safetensors":
-        storage.write_sparse(path, csr_array(np.eye(50, dtype=np.float32)))
+        storage.write_tensors(path, {"X": csr_array(np.eye(50, dtype=np.float32))})
     elif path.name == "ranking.safetensors":
         storage.write_ranking(path, Ranking.empty(50, 5))
     elif path.name == "labels.parquet":
@@ -136,7 +139,7 @@ def write_some(path: Path) -> None:
 
 READERS: dict[str, Callable[[Path], object]] = {
     "x.json": storage.read_json,
-    "X.safetensors": storage.read_sparse,
+    "X.safetensors": lambda path: storage.read_tensors(path, "X"),
     "ranking.safetensors": storage.read_ranking,
     "labels.parquet": storage.read_labels,
     "train.parquet": lambda path: storage.read_corpus(path, LabelSet([Label("a", "apples")])),
@@ -167,6 +170,17 @@ def test_tensors_of_another_kind_are_said_by_name(tmp_path: Path, name: str):
     storage.write_tensors(tmp_path / name, {"something": np.ones(3)})
     with pytest.raises(RunError, match=name):
         READERS[name](tmp_path / name)
+
+
+@pytest.mark.parametrize("part", ["indices", "indptr", "shape"])
+def test_a_matrix_that_would_lead_compiled_code_astray_is_damaged(tmp_path: Path, part: str):
+    path = tmp_path / "X.safetensors"
+    storage.write_tensors(path, {"X": csr_array(np.eye(5, dtype=np.float32))})
+    tensors = load_file(path)
+    tensors[f"X.{part}"][-1] = {"indices": 2**30, "indptr": 99, "shape": 3}[part]
+    save_file(tensors, path)
+    with pytest.raises(RunError, match=r"X\.safetensors is damaged"):
+        storage.read_tensors(path, "X")
 
 
 # Whole or not at all
@@ -216,6 +230,37 @@ def test_what_a_killed_process_left_does_not_get_into_the_next_folder(tmp_path: 
         (temporary / "new").touch()
     assert os.listdir(tmp_path / "stage") == ["new"]
     assert os.listdir(tmp_path) == ["stage"]
+
+
+def test_folders_are_flushed_where_the_system_can_and_passed_over_on_windows(
+    tmp_path: Path, monkeypatch
+):
+    flushed = []
+    monkeypatch.setattr(os, "fsync", flushed.append)
+    storage.flush(tmp_path)
+    assert len(flushed) == 1
+    (tmp_path / "file").write_text("x")
+    monkeypatch.setattr(storage.os, "name", "nt")
+    folder, file = FlushedAsOnWindows(tmp_path), FlushedAsOnWindows(tmp_path / "file")
+    storage.flush(folder)
+    assert len(flushed) == 1
+    storage.flush(file)
+    assert len(flushed) == 2
+
+
+class FlushedAsOnWindows(type(Path())):
+    """A path of this system: with os.name changed, Path() would make one of Windows."""
+
+
+def test_a_lock_keeps_others_out_until_it_is_released(tmp_path: Path):
+    with (
+        storage.locked(tmp_path / "deeper" / ".lock"),
+        pytest.raises(RunError, match="in use"),
+        storage.locked(tmp_path / "deeper" / ".lock", busy="in use"),
+    ):
+        pass
+    with storage.locked(tmp_path / "deeper" / ".lock", busy="in use"):
+        pass
 
 
 # Errors of the disk

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_array
-from scipy.special import expit, logit
+from scipy.special import logit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
@@ -411,20 +411,6 @@ def test_damaged_settings_are_refused(fitted, tmp_path, key, wrong):
     path.write_text(json.dumps(kept))
     with pytest.raises(RunError, match="damaged"):
         Fusion.load(tmp_path)
-
-
-def test_runs_from_before_rare_labels_were_favoured_are_read(fitted, tmp_path):
-    fusion, rankings, _, counts = fitted
-    fusion.save(tmp_path)
-    path = tmp_path / "fusion.json"
-    kept = json.loads(path.read_text())
-    del kept["favour"], kept["n_train"], kept["settings"]["head_loss"]
-    path.write_text(json.dumps(kept))
-    slope, offset = fusion._line
-    rows, labels, X = candidate_pairs(rankings, fusion.candidates, counts)
-    plain = expit(slope * fusion._trees.log_odds(X) + offset).astype(np.float32)
-    expected = Ranking.from_pairs(rows, labels, plain, len(rankings["part 0"]), 9)
-    assert np.array_equal(Fusion.load(tmp_path).rank(rankings, counts, 9).indices, expected.indices)
 
 
 # Clear errors

@@ -26,6 +26,7 @@ from depl.fusion.thresholds import Curve, Thresholds, keep
 from depl.model.classifier import Classifier
 from depl.pipeline.fit import fit
 from depl.run.config import Config
+from depl.run.folder import Run
 
 suggestions = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=25)
 
@@ -171,9 +172,9 @@ def test_curves_have_a_few_hundred_points_and_are_kept_as_they_are(fitted, tmp_p
     "content", ["", "[]", "{}", '{"all": {"true": 1, "thresholds": [1], "suggested": []}}']
 )
 def test_damaged_file_is_said_by_name(tmp_path, content):
-    (tmp_path / "t.json").write_text(content)
-    with pytest.raises(RunError, match=r"t\.json is damaged"):
-        Thresholds.load(tmp_path / "t.json")
+    (tmp_path / "thresholds.json").write_text(content)
+    with pytest.raises(RunError, match=r"thresholds\.json is damaged"):
+        Thresholds.load(tmp_path)
 
 
 def test_a_band_without_suggestions_and_a_precision_out_of_reach_are_none():
@@ -429,5 +430,7 @@ def test_predict_refuses_bands_without_an_aim(run: Path):
 
 
 def test_predict_says_how_a_run_without_thresholds_gets_them(run: Path):
-    (run / "fusion" / "thresholds.json").unlink()
-    assert "depl fit RUN --from fusion" in refused(ConfigError, run, "--threshold", "f1")
+    manifest = Run(run).manifest()
+    del manifest["stages"]["fusion"]
+    Run(run).write_manifest(manifest)
+    assert "Finish it with `depl fit RUN`" in refused(ConfigError, run, "--threshold", "f1")

@@ -20,8 +20,8 @@ from depl.cli.app import app
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.errors import CorpusError, DeplError, RunError
 from depl.labels.fewshot import weigh
+from depl.labels.index import OverlaidIndex
 from depl.labels.journal import Journal
-from depl.labels.overlaid_index import OverlaidIndex
 from depl.model.classifier import Classifier
 from depl.neural.index import LabelIndex
 from depl.pipeline.fit import fit
@@ -186,8 +186,7 @@ def test_undo_takes_edits_back_one_by_one(model, dataset):
 
 
 def model_path(model: Classifier) -> Path:
-    assert model._live is not None
-    return model._live._run.path
+    return model._run.path
 
 
 # What is on the disk
@@ -213,7 +212,7 @@ def test_a_loaded_run_is_what_the_edited_one_was_after_every_edit(model, fused_r
 
 def test_what_was_computed_can_be_computed_again(model, fused_run, dataset):
     model.add_labels([DEPOT], examples={"dep": EXAMPLES})
-    kept = fused_run / "labels" / "000001.safetensors"
+    kept = fused_run / "labels" / "000001" / "computed.safetensors"
     kept.write_bytes(kept.read_bytes()[:100])
     assert_same(model, Classifier.load(fused_run), dataset.dev.texts)
     kept.unlink()
@@ -371,8 +370,8 @@ def test_an_added_label_that_the_corpus_has_now_is_told(fused_run, dataset):
     fit(dataset.train, fused_run, overwrite=True)
     with pytest.raises(RunError, match="which the run has anyway"):
         Classifier.load(fused_run)
-    with Journal(fused_run / "labels").locked():
-        Journal(fused_run / "labels").undo()
+    with Journal(fused_run).locked():
+        Journal(fused_run).undo()
     again = Classifier.load(fused_run)
     assert again.find("2560") == 0
 
@@ -422,19 +421,7 @@ def test_an_edit_that_is_refused_changes_nothing(model, fused_run, dataset, edit
 
 
 def test_a_classifier_without_a_folder_refuses(model):
-    loose = Classifier(
-        labels=model.labels,
-        train_counts=model.train_counts,
-        n_train=model.n_train,
-        features=model.features,
-        svm=model.svm,
-        names=model.names,
-        fusion=model.fusion,
-        retriever=None,
-        descriptions=model.descriptions,
-        keywords=model.keywords,
-        name="loose",
-    )
+    loose = Classifier(model.state, n_train=model.n_train)
     with pytest.raises(RunError, match="not loaded from a run folder"):
         loose.add_labels([DEPOT])
 

@@ -10,10 +10,10 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from depl.core.corpus import Label
-from depl.labels.overlaid_index import OverlaidIndex
+from depl.labels.index import OverlaidIndex
 from depl.labels.overlay import Computed
 from depl.model.classifier import Classifier
-from depl.neural.encoding import encode
+from depl.neural.encoder import encode
 from depl.neural.index import LabelIndex
 from depl.neural.tokens import tokenize
 from depl.pipeline import fit as pipeline
@@ -176,12 +176,12 @@ def test_a_long_name_is_cut_where_the_runs_own_are(model, vocabulary):
 
 def test_what_an_older_version_computed_is_computed_anew(model, run, corpus, monkeypatch):
     model.add_labels([Label("a", "nobody")])
-    kept = run / "labels" / "000001.safetensors"
+    kept = run / "labels" / "000001" / "computed.safetensors"
     now = load_file(kept)
     older = [x for x in Computed.__dataclass_fields__ if x != "name_vectors"]
     with monkeypatch.context() as before:
         before.setattr(Computed, "__dataclass_fields__", dict.fromkeys(older))
-        key = model._live._key(model._live._entries[0])
+        key = model._editor._key(model._editor._entries[0]).encode()
     old = {name: array for name, array in now.items() if name != "name_vectors"}
     save_file(old | {"key": np.frombuffer(key, np.uint8)}, kept)
     assert_same(model, Classifier.load(run), corpus.texts[:10])

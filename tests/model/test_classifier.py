@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
+from depl.core import storage
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.errors import CorpusError, DeplError, RunError
 from depl.core.ranking import Ranking
@@ -25,19 +28,8 @@ def model(fitted_run: Path) -> Classifier:
 
 def renamed(model: Classifier, labels: list[Label]) -> Classifier:
     """The same classifier over labels of other names."""
-    return Classifier(
-        labels=LabelSet([*labels, *model.labels[len(labels) :]]),
-        train_counts=model.train_counts,
-        n_train=model.n_train,
-        features=model.features,
-        svm=model.svm,
-        names=model.names,
-        fusion=model.fusion,
-        retriever=None,
-        descriptions=model.descriptions,
-        keywords=model.keywords,
-        name=model.name,
-    )
+    labels = LabelSet([*labels, *model.labels[len(labels) :]])
+    return Classifier(replace(model.state, labels=labels), n_train=model.n_train)
 
 
 # Suggestions
@@ -167,8 +159,8 @@ def test_matched_keywords_are_what_each_word_adds_to_the_score(
         if value > 0 and term in keywords
     }
     matched = model.matched_keywords(text, position)
-    assert dict(matched) == pytest.approx(expected, abs=1e-6)
-    values = [value for _, value in matched]
+    assert {x.term: x.contribution for x in matched} == pytest.approx(expected, abs=1e-6)
+    values = [x.contribution for x in matched]
     assert values == sorted(values, reverse=True)
 
 
@@ -179,7 +171,7 @@ def test_matched_keywords_and_what_speaks_against_add_up_to_the_score(model: Cla
     against = np.minimum(x * model.svm.weights_.toarray()[wine], 0).sum() + model.svm.bias_[wine]
     ranking = model.parts([text], k=11)["svm"]
     score = ranking.scores[0, ranking.indices[0].tolist().index(wine)]
-    total = sum(value for _, value in model.matched_keywords(text, wine))
+    total = sum(x.contribution for x in model.matched_keywords(text, wine))
     assert total + against == pytest.approx(score, abs=1e-5)
 
 
@@ -221,8 +213,30 @@ def test_unfinished_run_is_said_with_the_way_to_finish_it(
 def test_run_of_another_format_is_said(own_run: Path):
     manifest = json.loads((own_run / "manifest.json").read_text())
     (own_run / "manifest.json").write_text(json.dumps(manifest | {"format_version": 99}))
-    with pytest.raises(RunError, match=r"written in run format 99; .* Fit the run again"):
+    with pytest.raises(RunError, match=r"written in run format 99.* Fit the run again"):
         Classifier.load(own_run)
+
+
+def test_run_of_an_older_format_says_how_to_make_it_again_which_works(
+    own_run: Path, dataset: Dataset
+):
+    before = Classifier.load(own_run).predict(dataset.dev.texts)
+    manifest = json.loads((own_run / "manifest.json").read_text())
+    for stage in list(manifest["stages"]):
+        manifest["stages"][stage]["fingerprint"] = "of another format"
+    (own_run / "manifest.json").write_text(json.dumps(manifest | {"format_version": 2}))
+    Y = storage.read_tensors(own_run / "corpus" / "Y.safetensors")["matrix"]
+    parts = ("data", "indices", "indptr")
+    flat = {x: getattr(Y, x) for x in parts} | {"shape": np.array(Y.shape)}
+    save_file(flat, own_run / "corpus" / "Y.safetensors")  # as format 2 has it
+    with pytest.raises(RunError, match=r"format 2.* from its own documents with: depl fit \S+own"):
+        Classifier.load(own_run)
+    events = {}
+    fit(None, own_run, observe=lambda e: events.update({e.stage: e.kind}))
+    assert events.pop("corpus") == "kept"
+    assert set(events.values()) == {"done"}
+    after = Classifier.load(own_run).predict(dataset.dev.texts)
+    np.testing.assert_array_equal(after.scores, before.scores)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '"text"', '{"format_version": 1}'])
@@ -239,8 +253,10 @@ def test_manifest_that_is_none_is_said_by_name(own_run: Path, content: str):
         "corpus/labels.parquet",
         "corpus/Y.safetensors",
         "features/terms.parquet",
-        "linear/weights.safetensors",
-        "linear/solved.safetensors",
+        "features/tfidf.json",
+        "linear/svm.json",
+        "linear/svm.safetensors",
+        "descriptions/names.safetensors",
         "descriptions/descriptions.parquet",
     ],
 )
@@ -270,8 +286,26 @@ def test_new_settings_of_a_fit_that_stopped_early_do_not_change_what_is_there(
 
 
 def test_weights_are_kept_with_the_setting_they_were_solved_for(dataset: Dataset, tmp_path: Path):
-    fit(dataset.train, tmp_path / "r", Config.load(overrides=["linear.C=0.125"]), until="linear")
-    assert Run(tmp_path / "r").linear().C == 0.125
+    asked = {"loss": "hinge", "C": 0.125, "cull": 0.2, "rare_bonus": 0.0, "tol": 0.01}
+    overrides = [f"linear.{name}={value}" for name, value in asked.items()]
+    fit(dataset.train, tmp_path / "r", Config.load(overrides=overrides), until="linear")
+    svm = Run(tmp_path / "r").svm()
+    assert {name: getattr(svm, name) for name in asked} == asked
+
+
+@pytest.mark.parametrize("depth", [2, 7])
+def test_parts_rank_as_many_labels_as_the_fusion_was_fitted_on(
+    dataset: Dataset, tmp_path: Path, depth: int
+):
+    config = Config.load(overrides=[f"fusion.depth={depth}", "fusion.candidates=2"])
+    fit(dataset.train, tmp_path / "r", config)
+    model = Classifier.load(tmp_path / "r")
+    assert model.fusion.depth_ == depth
+    assert {x.k for x in model.parts(dataset.dev.texts).values()} == {depth}
+    fused = model.fusion.rank(model.parts(dataset.dev.texts, depth), model.train_counts, 3)
+    together = model.all_rankings(dataset.dev.texts, 3)["fusion"]
+    for ranking in (model.predict(dataset.dev.texts, 3), together):
+        np.testing.assert_array_equal(ranking.scores, fused.scores)
 
 
 def test_training_documents_come_back(fitted_run: Path, dataset: Dataset):

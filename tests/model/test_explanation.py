@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +20,7 @@ from depl.core.corpus import Dataset
 from depl.core.errors import CorpusError, RunError
 from depl.core.ranking import Ranking
 from depl.model.classifier import Classifier
-from depl.model.explanation import Explanation, explain, nearest_labels
+from depl.model.explanation import Explanation
 from depl.pipeline.fit import fit
 from depl.run.config import Config
 from depl.sparse.tfidf import TfidfFeatures
@@ -97,9 +98,7 @@ def test_keywords_other_words_and_bias_add_up_to_the_score_of_the_svm(model, tex
         column = model.features.terms_.index(match.term)
         assert match.contribution == pytest.approx(adds[column], abs=1e-6)
         assert match.contribution == pytest.approx(match.weight * x[column], abs=1e-6)
-    assert [(k.term, pytest.approx(k.contribution)) for k in e.keywords] == (
-        model.matched_keywords(text, position)
-    )
+    assert e.keywords == model.matched_keywords(text, position)
 
 
 def test_matched_words_stand_where_they_are_said_to(model):
@@ -208,7 +207,7 @@ def test_training_documents_are_read_once_and_only_when_asked_for(fitted_run):
 
 def test_lost_documents_of_a_run_are_said_by_name(own_run):
     (own_run / "corpus" / "train.parquet").write_bytes(b"PAR1")
-    with pytest.raises(RunError, match=r"train\.parquet cannot be read"):
+    with pytest.raises(RunError, match=r"train\.parquet is damaged"):
         Classifier.load(own_run).explain(TEXT, "wine")
 
 
@@ -244,21 +243,21 @@ def test_neighbours_and_nearest_labels_of_a_neural_run_are_those_of_its_encoder(
     half, dataset, monkeypatch
 ):
     encoder = Encoder(len(dataset.train), len(dataset.labels))
-    monkeypatch.setattr(half, "retriever", encoder)
+    monkeypatch.setattr(half, "state", replace(half.state, retriever=encoder))
     cosine = encoder.retriever.documents.vectors @ encoder.query[0] / 3
     carriers = np.flatnonzero(dataset.train.Y.toarray()[:, 0])
     best = [i for i in sorted(carriers, key=lambda i: -cosine[i]) if cosine[i] > 0][:2]
-    [e] = explain(half, TEXT, [0], neighbours=2)
+    e = half.explain(TEXT, half.labels[0].id, neighbours=2)
     assert [x.id for x in e.neighbours] == [dataset.train.ids[i] for i in best]
     np.testing.assert_allclose([x.similarity for x in e.neighbours], cosine[best], atol=1e-6)
-    [e] = explain(half, TEXT, [6], neighbours=2)
+    e = half.explain(TEXT, half.labels[6].id, neighbours=2)
     said = {x.name: (x.score, x.rank) for x in e.parts}
     assert (said["retrieval"], said["name retrieval"]) == ((1.5, 1), (0.5, 1))
 
     vectors = encoder.retriever.labels.vectors / 2
     expected = {j: float(vectors[3] @ vectors[j]) for j in range(12) if j != 3}
     order = sorted((j for j in expected if expected[j] > 0), key=lambda j: -expected[j])[:4]
-    found = nearest_labels(half, 3, 4)
+    found = half.nearest_labels(3, 4)
     assert [j for j, _ in found] == order
     assert [s for _, s in found] == pytest.approx([expected[j] for j in order], abs=1e-6)
 

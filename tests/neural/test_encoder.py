@@ -17,9 +17,8 @@ from transformers import (
 )
 
 from depl.neural.bert import layers_of, token_states
-from depl.neural.encoder import DualEncoder, pooled_batches
+from depl.neural.encoder import DualEncoder, encode, pooled_batches
 from depl.neural.encoder_files import load_encoder
-from depl.neural.encoding import encode
 from depl.neural.packing import TokenBank
 from depl.neural.tokens import Tokens, batches, tokenize
 

@@ -18,8 +18,8 @@ from transformers import AutoModel, DistilBertConfig, DistilBertModel
 from transformers.utils import logging
 
 from depl.core.errors import ConfigError, MissingExtraError, RunError
+from depl.neural.encoder import encode
 from depl.neural.encoder_files import DEFAULT_ENCODER, find_encoder, load, load_encoder, save
-from depl.neural.encoding import encode
 from depl.neural.tokens import tokenize
 
 MAX_TOKENS = 10

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from depl.core.ranking import Ranking
+from depl.neural.encoder import encode
 from depl.neural.encoder_files import load_encoder
-from depl.neural.encoding import encode
 from depl.neural.retriever import Retriever, index_documents, index_labels, joint_ranking
 from depl.neural.tokens import tokenize
 

@@ -12,7 +12,7 @@ from depl.core.corpus import indicator
 from depl.core.errors import ConfigError
 from depl.core.ranking import Ranking
 from depl.neural import encoder_files
-from depl.neural.encoding import encode, rank
+from depl.neural.encoder import encode, rank
 from depl.neural.sampling import LabelSampler
 from depl.neural.tokens import tokenize
 from depl.neural.training import Schedule, parameter_groups, train

@@ -18,10 +18,12 @@ from depl.core.corpus import Corpus, Label, LabelSet
 from depl.core.errors import ConfigError, RunError
 from depl.pipeline import fit as pipeline
 from depl.pipeline import sparse
+from depl.pipeline.stages import stage_names
 from depl.run.config import Config
 from depl.run.folder import Run
+from depl.sparse.svm import OneVsAllSVM
 
-STAGE_NAMES = pipeline.stage_names(Config())
+STAGE_NAMES = stage_names(Config())
 WORDS = np.array([f"word{i:03d}" for i in range(300)])
 
 
@@ -104,7 +106,7 @@ def test_the_reason_for_redoing_is_told(corpus, tmp_path):
     config = Config.load(overrides=["linear.C=2.0"])
     pipeline.fit(corpus, tmp_path / "run", config, observe=told.append)
     started = {e.stage: e.detail for e in told if e.kind == "started"}
-    behind = dict.fromkeys(["descriptions", "rehearsal", "fusion"], "")
+    behind = dict.fromkeys(["held_out", "descriptions", "fusion"], "")
     assert started == {"linear": "made again: C 0.7 -> 2.0", **behind}
 
 
@@ -121,7 +123,7 @@ def test_C_is_chosen_on_a_slice_and_the_choice_is_kept(corpus, tmp_path):  # noq
     tried = json.loads((run.path / "linear" / "choice.json").read_text())
     assert [row["C"] for row in tried] == [0.0001, 1.0]
     best = max(tried, key=lambda row: row["P@5"] + row["PSP@5"])
-    assert best["C"] == run.linear().C
+    assert best["C"] == run.svm().C
 
 
 def test_another_corpus_is_refused_and_nothing_is_lost(corpus, tmp_path, undisturbed):
@@ -151,16 +153,19 @@ def test_unknown_stages_and_empty_corpora_are_refused(corpus, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("stage", ["features", "linear", "descriptions", "rehearsal"])
+@pytest.mark.parametrize("stage", ["features", "linear", "held_out", "descriptions"])
 def test_a_full_disk_says_so_and_the_finished_stages_stay(
     corpus, tmp_path, monkeypatch, undisturbed, stage
 ):
     def full(*args, **kwargs):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    writer = "write_" + stage
+    fitted = {"features": sparse.TfidfFeatures, "descriptions": sparse.Descriptions}
     with monkeypatch.context() as patch:
-        patch.setattr(sparse, writer, full)
+        if stage in ("linear", "held_out"):
+            patch.setattr(sparse, "OneVsAllSVM", SavesOnce if stage == "held_out" else NeverSaves)
+        else:
+            patch.setattr(fitted[stage], "save", full)
         with pytest.raises(RunError, match=r"No space left on device.*same command again"):
             pipeline.fit(corpus, tmp_path / "run")
     done = list(Run(tmp_path / "run").manifest()["stages"])
@@ -181,9 +186,9 @@ def test_a_read_only_folder_says_so(corpus, tmp_path, monkeypatch):
 
 def test_a_damaged_file_names_itself(corpus, tmp_path):
     run = pipeline.fit(corpus, tmp_path / "run")
-    (run.path / "linear" / "weights.safetensors").write_bytes(b"not a tensor")
-    with pytest.raises(RunError, match=r"weights\.safetensors is damaged"):
-        run.linear()
+    (run.path / "linear" / "svm.safetensors").write_bytes(b"not a tensor")
+    with pytest.raises(RunError, match=r"svm\.safetensors is damaged"):
+        run.svm()
     (run.path / "manifest.json").write_text("{")
     with pytest.raises(RunError, match=r"manifest\.json is damaged"):
         pipeline.fit(corpus, tmp_path / "run")
@@ -192,6 +197,22 @@ def test_a_damaged_file_names_itself(corpus, tmp_path):
 def test_two_processes_cannot_fit_one_folder(corpus, tmp_path):
     with Run(tmp_path / "run").locked(), pytest.raises(RunError, match="Another process"):
         pipeline.fit(corpus, tmp_path / "run")
+
+
+class NeverSaves(OneVsAllSVM):
+    """An SVM that finds the disk full."""
+
+    def save(self, folder):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+class SavesOnce(OneVsAllSVM):
+    """An SVM that finds the disk full when it is fitted without the held-out documents."""
+
+    def save(self, folder):
+        if "held_out" in folder.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().save(folder)
 
 
 CHILD = """
@@ -238,7 +259,7 @@ def test_killed_at_any_write_and_continued_gives_the_same_bytes(
         pass
 
     steps = iter(range(1000))
-    flush = storage._flush
+    flush = storage.flush
 
     def counted(path):
         if next(steps) == moment * 3:
@@ -246,7 +267,7 @@ def test_killed_at_any_write_and_continued_gives_the_same_bytes(
         flush(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "_flush", counted)
+        patch.setattr(storage, "flush", counted)
         patch.setattr(storage.shutil, "rmtree", lambda *a, **k: None)  # the dead clean up nothing
         with pytest.raises(Killed):
             pipeline.fit(corpus, tmp_path / "run")

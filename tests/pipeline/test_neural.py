@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from depl import api
-from depl.core.corpus import Label
 from depl.core.errors import ConfigError, RunError
 from depl.model.classifier import Classifier
 from depl.pipeline import fit as pipeline
+from depl.pipeline.stages import STAGES, dependents, stage_names
 from depl.run.config import Config
-from depl.run.folder import FORMAT_VERSION, Run
+from depl.run.folder import FORMAT_VERSION, Run, fingerprint
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -87,13 +86,13 @@ def test_suggestions_are_probabilities_and_the_same_for_one_text_as_for_many(ful
 
 
 def test_training_leaves_its_curve_and_how_long_it_was_best(full_run):
-    lines = (full_run / "logs" / "encoder-rehearsal.jsonl").read_text().splitlines()
+    lines = (full_run / "logs" / "encoder-held_out.jsonl").read_text().splitlines()
     curve = [json.loads(line) for line in lines]
     ends = [c for c in curve if c["epoch_ends"]]
     assert [c["epoch"] for c in ends] == list(range(1, len(ends) + 1))
     assert set(ends[-1]["validation"]["branches"]) == {"retrieval", "classifier", "joint"}
     best = max(ends, key=lambda c: c["validation"]["score"])
-    told = json.loads((full_run / "encoder" / "rehearsal" / "training.json").read_text())
+    told = json.loads((full_run / "encoder" / "held_out" / "training.json").read_text())
     assert told["epochs"] == best["epoch"]
     assert (
         json.loads((full_run / "encoder" / "training.json").read_text())["epochs"] == best["epoch"]
@@ -128,7 +127,7 @@ def test_other_objectives_and_texts(corpus, tiny_folder, tmp_path, more):
 def test_names_alone_are_searched_for_as_the_encoder_would_encode_them(
     full_run, corpus, tiny_folder, tmp_path, training
 ):
-    from depl.neural.encoding import encode
+    from depl.neural.encoder import encode
     from depl.neural.tokens import tokenize
 
     run = full_run
@@ -146,36 +145,6 @@ def test_names_alone_are_searched_for_as_the_encoder_would_encode_them(
     assert (np.sort(found.indices, axis=1) == np.arange(N_LABELS)).all()
     other = model.parts(corpus.texts[:20], k=N_LABELS)["retrieval"]
     assert other.indices.tolist() != found.indices.tolist()
-
-
-def test_a_run_fitted_without_names_alone_is_read_and_only_its_index_and_fusion_made_again(
-    full_run, corpus, tmp_path, monkeypatch
-):
-    import shutil
-
-    run = tmp_path / "run"
-    shutil.copytree(full_run, run)
-    stages = tuple(
-        replace(stage, settings=lambda config: {}) if stage.name == "index" else stage
-        for stage in pipeline.STAGES
-    )
-    with monkeypatch.context() as before:  # as it was before there was the part
-        before.setattr(pipeline, "STAGES", stages)
-        before.setattr("depl.pipeline.neural._index_names", lambda *ignored: None)
-        pipeline.fit(None, run)
-    model = Classifier.load(run)
-    assert model.fusion.parts_ == ("svm", "names", "classifier", "retrieval", "neighbours")
-    assert model.retriever.retriever.names is None
-    model.add_labels([Label("new", "nobody")])
-    assert set(model.all_rankings(corpus.texts[:2], k=3)) == {
-        *(*model.fusion.parts_, "depl+c", "fusion"),
-    }
-    done = []
-    pipeline.fit(None, run, observe=lambda e: done.append(e.stage) if e.kind == "done" else None)
-    assert done == ["index", "fusion"]
-    model = Classifier.load(run)
-    assert "name retrieval" in model.fusion.parts_
-    assert len(model.retriever.retriever.names) == N_LABELS + 1
 
 
 def test_a_frozen_encoder_is_not_changed(corpus, tiny_folder, tmp_path):
@@ -199,6 +168,62 @@ def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
     pipeline.fit(None, tmp_path / "run", config, observe=lambda e: events.update({e.stage: e.kind}))
     assert events["classifier"] == "kept"
     assert events["encoder"] == events["fusion"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("training", "setting", "made"),
+    [
+        ("full", "fusion.depth=3", {"fusion"}),
+        ("full", "neighbours.k=3", {"fusion"}),
+        ("full", "retrieval.label_text=name", {"label_texts", "encoder", "index", "fusion"}),
+        ("full", "retrieval.hard_negatives=2", {"negatives", "encoder", "index", "fusion"}),
+        (
+            "full",
+            "descriptions.max_tokens=4",
+            {"descriptions", "label_texts", "encoder", "index", "fusion"},
+        ),
+        ("full", "classifier.epochs=1", {"classifier", "encoder", "index", "fusion"}),
+        (
+            "full",
+            "encoder.max_tokens=16",
+            {"documents", "classifier", "encoder", "index", "fusion"},
+        ),
+        (
+            "frozen",
+            "descriptions.keywords=3",
+            {"descriptions", "label_texts", "encoder", "index", "fusion"},
+        ),
+    ],
+)
+def test_a_setting_remakes_only_what_depends_on_it(training, setting, made):
+    config = Config.load(None, [f"encoder.training={training}"])
+    changed = config.changed([setting])
+    wanted = stage_names(config)
+
+    def prints(settings):
+        found = {"corpus": "same"}
+        for stage in STAGES:
+            if stage.name in wanted:
+                inputs = {name: found[name] for name in stage.needs if name in found}
+                found[stage.name] = fingerprint(stage.name, stage.settings(settings), inputs)
+        return found
+
+    before, after = prints(config), prints(changed)
+    assert {name for name in before if before[name] != after[name]} == made
+    assert all(dependents(name) >= {name} for name in wanted)
+
+
+def test_an_ablation_in_a_copy_of_a_run_trains_only_what_it_must(full_run, corpus, tmp_path):
+    import shutil
+
+    shutil.copytree(full_run, tmp_path / "run")
+    events = {}
+    config = Run(full_run).config().changed(["fusion.depth=3", "fusion.candidates=3"])
+    pipeline.fit(None, tmp_path / "run", config, observe=lambda e: events.update({e.stage: e.kind}))
+    assert [name for name, kind in events.items() if kind != "kept"] == ["fusion"]
+    assert weights_of(tmp_path / "run") == weights_of(full_run)
+    model = Classifier.load(tmp_path / "run")
+    assert {x.k for x in model.parts(corpus.texts[:2]).values()} == {3}
 
 
 def test_a_run_without_documents_cannot_be_continued(tmp_path):

@@ -59,7 +59,7 @@ def prepared(encoder_folder, vocabulary, tmp_path_factory):
     corpus = Corpus.from_rows([f"d{i}" for i in range(128)], texts, rows, labels)
     out = tmp_path_factory.mktemp("prepared") / "run"
     config = Config.load(None, [*SETTINGS, f"encoder.name='{encoder_folder}'"])
-    pipeline.fit(corpus, out, config, until="tokens")
+    pipeline.fit(corpus, out, config, until="label_texts")
     return out
 
 
@@ -78,7 +78,7 @@ def environment():
 def weights(run):
     return {
         f"{stage}/{name}": tensor
-        for stage in ("classifier", "classifier/rehearsal", "encoder", "encoder/rehearsal")
+        for stage in ("classifier", "classifier/held_out", "encoder", "encoder/held_out")
         for file in ("model.safetensors", "depl.safetensors", "2_Dense/model.safetensors")
         for name, tensor in load_file(run / stage / file).items()
     }
@@ -89,7 +89,7 @@ def steps(log: Path) -> int:
     return json.loads(lines[-1])["step"] if lines else 0
 
 
-@pytest.mark.parametrize("stage", ["classifier-rehearsal", "encoder-final"])
+@pytest.mark.parametrize("stage", ["classifier-held_out", "encoder-final"])
 def test_killed_in_training_and_continued_gives_the_same_weights(
     prepared, undisturbed, tmp_path, stage
 ):
@@ -125,7 +125,7 @@ def test_two_processes_train_what_one_does(prepared, undisturbed, tmp_path):
         [*launch, "-m", "depl", "fit", str(run)], env=environment(), capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    for log in ("classifier-rehearsal", "classifier-final", "encoder-rehearsal", "encoder-final"):
+    for log in ("classifier-held_out", "classifier-final", "encoder-held_out", "encoder-final"):
         one, two = (
             [json.loads(x)["loss"] for x in (r / "logs" / f"{log}.jsonl").read_text().splitlines()]
             for r in (undisturbed, run)
@@ -145,10 +145,10 @@ def test_curves_for_tensorboard(prepared, tmp_path):
     more = ["--set", "tensorboard=true", "--set", "classifier.epochs=1", "--until", "classifier"]
     command = [sys.executable, "-m", "depl", "fit", run, *more]
     subprocess.run(command, check=True, env=environment())
-    events = EventAccumulator(str(run / "logs" / "tensorboard" / "classifier-rehearsal"))
+    events = EventAccumulator(str(run / "logs" / "tensorboard" / "classifier-held_out"))
     events.Reload()
     told = [
-        json.loads(x) for x in (run / "logs/classifier-rehearsal.jsonl").read_text().splitlines()
+        json.loads(x) for x in (run / "logs/classifier-held_out.jsonl").read_text().splitlines()
     ]
     assert [e.value for e in events.Scalars("loss")] == pytest.approx([t["loss"] for t in told])
     assert len(events.Scalars("classifier/P@1")) == 1

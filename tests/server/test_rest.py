@@ -143,7 +143,7 @@ def test_a_run_without_fusion_gives_the_svms_scores(connect, fitted_run, tmp_pat
     path = shutil.copytree(fitted_run, tmp_path / "early")
     run = Run(path)
     manifest = run.manifest()
-    for stage in ("fusion", "rehearsal"):
+    for stage in ("fusion", "held_out"):
         manifest["stages"].pop(stage, None)
         shutil.rmtree(path / stage, ignore_errors=True)
     run.write_manifest(manifest)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depl.core.corpus import Label, LabelSet
-from depl.sparse.descriptions import count_words, describe
+from depl.sparse.keywords import count_words, describe
 
 word = st.text("abcdefghij-é", min_size=1, max_size=5)
 phrase = st.lists(word, min_size=1, max_size=4).map(" ".join)

@@ -73,7 +73,7 @@ def _show(model: Classifier, corpus: Corpus) -> None:
         true = set(picked.Y.indices[picked.Y.indptr[i] : picked.Y.indptr[i + 1]].tolist())
         out.print(f"\n[bold]{picked.ids[i]}[/]  [dim]{' '.join(text.split())[:70]}…[/]")
         for position in ranking.indices[i].tolist():
-            words = " ".join(t for t, _ in model.matched_keywords(text, position)[:6])
+            words = " ".join(x.term for x in model.matched_keywords(text, position)[:6])
             mark = "[green]✓[/]" if position in true else " "
             out.print(f"  {mark} {model.labels[position].id:<46} [cyan]{words}[/]")
         missed = true - set(ranking.indices[i].tolist())

@@ -134,7 +134,7 @@ def remove_label(run: Path, query: str) -> None:
 
 def undo(run: Path) -> None:
     """Take the last edit back; this needs the journal alone, so it always works."""
-    journal = Journal(Run.open(run).path / "labels")
+    journal = Journal(Run.open(run).path)
     with journal.locked():
         undone = journal.undo()
     out.print(f"Undone: {escape(undone.summary())}")
@@ -142,7 +142,7 @@ def undo(run: Path) -> None:
 
 def history(run: Path, *, as_json: bool) -> None:
     """Print the journal, the oldest edit first."""
-    entries = Journal(Run.open(run).path / "labels").entries()
+    entries = Journal(Run.open(run).path).entries()
     standing = {entry.number for entry in in_force(entries)}
     for entry in entries:
         undone = entry.edit != "undo" and entry.number not in standing

@@ -182,12 +182,6 @@ class Corpus:
         Y.sort_indices()
         return Corpus(self.ids, self.texts, Y, wide)
 
-    def split(self, fraction: float, rng: np.random.Generator) -> tuple[Corpus, Corpus]:
-        """Two disjoint parts: the larger, and a random ``fraction`` of the documents."""
-        order = rng.permutation(len(self))
-        cut = max(1, round(len(self) * fraction))
-        return self.subset(np.sort(order[cut:])), self.subset(np.sort(order[:cut]))
-
 
 @dataclass(frozen=True)
 class Dataset:
@@ -229,6 +223,50 @@ class Dataset:
     def test(self) -> Corpus:
         """The test documents."""
         return self["test"]
+
+
+def carried(
+    Y: csr_array, documents: NDArray[np.integer], labels: NDArray[np.integer]
+) -> NDArray[np.bool_]:
+    """Whether each document carries the label beside it; a label of -1 is carried by none.
+
+    Parameters
+    ----------
+    Y : csr_array of shape (n_documents, n_labels)
+        Non-zero where a document carries a label.
+    documents, labels : arrays that broadcast against each other
+        Pairs of positions.
+
+    Examples
+    --------
+    >>> carried(csr_array([[1, 0, 1]]), np.array([[0]]), np.array([[2, 1, -1]])).tolist()
+    [[True, False, False]]
+    """
+    pairs, asked = true_pairs(Y), documents.astype(np.int64) * Y.shape[1] + labels
+    # A binary search in a sorted list: no dense documents x labels matrix.
+    place = np.searchsorted(pairs, asked)
+    place[place == len(pairs)] = 0
+    found: NDArray[np.bool_] = (labels >= 0) & (pairs[place] == asked if len(pairs) else False)
+    return found
+
+
+def true_pairs(Y: csr_array) -> NDArray[np.int64]:
+    """Every (document, label) pair of ``Y`` as ``document * n_labels + label``, ascending."""
+    documents = np.repeat(np.arange(Y.shape[0], dtype=np.int64), np.diff(Y.indptr))
+    # Repeats and stored zeros do no harm.
+    return np.unique((documents * Y.shape[1] + Y.indices)[Y.data != 0])
+
+
+def held_out_rows(
+    n: int, fraction: float, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A random share of n documents to choose by, and the rest to learn from; both ascending.
+
+    Neither is empty, as long as there are two documents.
+    """
+    order = rng.permutation(n)
+    cut = min(max(1, round(fraction * n)), n - 1)
+    return np.sort(order[:cut]), np.sort(order[cut:])
 
 
 def indicator(rows: Sequence[Sequence[int]], n_columns: int) -> csr_array:

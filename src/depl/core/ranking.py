@@ -6,7 +6,7 @@ the service take one. A ranking is a function of its scores: higher first, ties 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -124,6 +124,39 @@ class Ranking:
     def take(self, rows: NDArray[np.integer] | slice) -> Ranking:
         """The rankings of some documents."""
         return Ranking(self.indices[rows], self.scores[rows])
+
+    def keep(self, wanted: NDArray[np.bool_]) -> Ranking:
+        """Only the places that are wanted, (n, k), moved up to the front; the rest is padding.
+
+        Examples
+        --------
+        >>> ranking = Ranking(np.array([[2, 0, 1]]), np.array([[0.9, 0.6, 0.5]]))
+        >>> ranking.keep(ranking.indices > 0).indices.tolist()
+        [[2, 1, -1]]
+        """
+        kept = wanted & (self.indices >= 0)
+        order = np.argsort(~kept, axis=1, kind="stable")  # what is kept first, in its order
+        kept = np.take_along_axis(kept, order, axis=1)
+        indices = np.where(kept, np.take_along_axis(self.indices, order, axis=1), -1)
+        scores = np.where(kept, np.take_along_axis(self.scores, order, axis=1), -np.inf)
+        return Ranking(indices.astype(np.int32), scores.astype(np.float32))
+
+    def without(self, labels: Collection[int]) -> Ranking:
+        """The ranking with these labels taken out."""
+        return self.keep(~np.isin(self.indices, list(labels)))
+
+    def merged(self, other: Ranking, k: int) -> Ranking:
+        """The k best of both rankings of the same documents, which share no label."""
+        indices = np.concatenate([self.indices, other.indices], axis=1)
+        scores = np.concatenate([self.scores, other.scores], axis=1)
+        order = np.lexsort((indices, -scores))[:, :k]
+        best = Ranking(np.take_along_axis(indices, order, 1), np.take_along_axis(scores, order, 1))
+        return best.top(k)
+
+    def place(self, row: int, label: int) -> tuple[float, int] | None:
+        """Score and place, from 0, of a label in a document's row; None where it is not listed."""
+        found = np.flatnonzero(self.indices[row] == label)
+        return (float(self.scores[row, found[0]]), int(found[0])) if len(found) else None
 
     def rows(self, labels: LabelSet) -> list[list[tuple[Label, float]]]:
         """Each document's labels with their scores, padding left out."""

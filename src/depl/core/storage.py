@@ -1,4 +1,7 @@
-"""How things lie on disk: safetensors, parquet and json, each written whole or not at all."""
+"""The only module that writes and reads a run's bytes: safetensors, parquet and json.
+
+Every file and folder is written whole or not at all, and loading runs no code.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from safetensors import SafetensorError
@@ -51,40 +55,57 @@ def whole_folder(target: Path) -> Iterator[Path]:
         with explain_os_errors(target):
             yield temporary
             for path in temporary.rglob("*"):
-                _flush(path)
-            _flush(temporary)
+                flush(path)
+            flush(temporary)
             if target.exists():
                 shutil.rmtree(target)
             temporary.rename(target)
-            _flush(target.parent)
+            flush(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def lock(handle: IO[Any], *, wait: bool) -> bool:
-    """Take an open file for this process alone until it is closed; False if another has it.
+@contextmanager
+def locked(path: Path, *, busy: str | None = None) -> Iterator[None]:
+    """Hold the lock at ``path``, which other processes and threads respect, while the block runs.
 
     Parameters
     ----------
-    handle : file
-        Open; closing it gives it back.
-    wait : bool
-        Whether to wait until nobody else has it.
+    path : Path
+        The lock's own file, such as ``RUN/.lock``. It is made, and left there.
+    busy : str or None
+        Raise a ``RunError`` with this message if somebody else holds it; None waits instead.
     """
+    from filelock import FileLock, Timeout  # works on Windows, too
+
+    # An object of its own for each call: one that is shared would let its own thread in twice.
+    lock = FileLock(path, timeout=-1 if busy is None else 0, thread_local=False)
+    with explain_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise RunError(busy or f"{path} is locked.") from None
     try:
-        import fcntl
-    except ImportError:  # not on Windows: there files go unguarded
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        yield
+    finally:
+        lock.release()
 
 
-def _flush(path: Path) -> None:
-    """Ask the disk to keep what was written, so that a power cut cannot undo a rename's order."""
-    descriptor = os.open(path, os.O_RDONLY)
+def flush(written: Path | IO[Any]) -> None:
+    """Ask the disk to keep what was written, so that a power cut cannot take it back.
+
+    A folder is flushed after a file in it was made or renamed. Windows cannot open folders for
+    that and keeps the order of renames itself.
+    """
+    if not isinstance(written, Path):
+        written.flush()
+        os.fsync(written.fileno())
+        return
+    if os.name == "nt" and written.is_dir():
+        return
+    # Windows flushes only what is open for writing.
+    descriptor = os.open(written, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -97,7 +118,7 @@ def write_text(path: Path, text: str) -> None:
     with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(text, encoding="utf-8")
-        _flush(temporary)
+        flush(temporary)
         temporary.replace(path)
 
 
@@ -116,21 +137,49 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON is what it is
         raise RunError(f"{path} is damaged ({error}). Delete it and fit again.") from error
 
 
-def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays as safetensors."""
-    try:
-        save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, path)
-    except SafetensorError as error:  # its own type even for a full disk
-        raise OSError(str(error)) from error
+def read_settings(path: Path, names: Collection[str]) -> dict[str, Any]:
+    """Read a JSON object with just these names: the settings of something fitted."""
+    settings = read_json(path)
+    if not isinstance(settings, dict) or set(settings) != set(names):
+        raise RunError(
+            f"{path} is damaged: it should hold the settings {', '.join(names)}. Delete its folder "
+            f"and fit again."
+        )
+    return settings
 
 
-def read_tensors(path: Path, *names: str) -> dict[str, NDArray[Any]]:
-    """Read arrays from safetensors; loading runs no code."""
+def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any] | csr_array]) -> None:
+    """Write arrays and sparse matrices as safetensors, whole or not at all."""
+    flat: dict[str, NDArray[Any]] = {}
+    for name, value in tensors.items():
+        if isinstance(value, csr_array):
+            flat[f"{name}.data"] = value.data
+            flat[f"{name}.indices"] = value.indices.astype(np.int32)
+            flat[f"{name}.indptr"] = value.indptr.astype(np.int64)
+            flat[f"{name}.shape"] = np.asarray(value.shape, dtype=np.int64)
+        else:
+            flat[name] = value
+    temporary = path.with_name(f".{path.name}.tmp")
+    with explain_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            save_file({k: np.asarray(array, order="C") for k, array in flat.items()}, temporary)
+        except SafetensorError as error:  # its own type even for a full disk
+            raise OSError(str(error)) from error
+        flush(temporary)
+        temporary.replace(path)
+
+
+def read_tensors(path: Path, *names: str) -> dict[str, Any]:
+    """Read what ``write_tensors`` wrote; those that are named must be there."""
     if not path.exists():
         raise RunError(f"{path} is missing. Fit the run again to make it.")
     try:
-        tensors = dict(load_file(path))
-    except Exception as error:  # safetensors raises its own type from Rust
+        flat = dict(load_file(path))
+        sparse = {name.removesuffix(".indptr") for name in flat if name.endswith(".indptr")}
+        tensors = {k: array for k, array in flat.items() if k.rpartition(".")[0] not in sparse}
+        tensors |= {name: _sparse(flat, name) for name in sparse}
+    except Exception as error:  # safetensors raises its own type from Rust, scipy several
         raise RunError(f"{path} is damaged ({error}). Delete its folder and fit again.") from error
     missing = [name for name in names if name not in tensors]
     if missing:
@@ -140,37 +189,34 @@ def read_tensors(path: Path, *names: str) -> dict[str, NDArray[Any]]:
     return tensors
 
 
-def write_sparse(path: Path, matrix: csr_array) -> None:
-    """Write a csr matrix as three tensors and its shape."""
-    tensors = {
-        "data": matrix.data,
-        "indices": matrix.indices.astype(np.int32),
-        "indptr": matrix.indptr.astype(np.int64),
-        "shape": np.asarray(matrix.shape, dtype=np.int64),
-    }
-    write_tensors(path, tensors)
-
-
-def read_sparse(path: Path) -> csr_array:
-    """Read what ``write_sparse`` wrote."""
-    t = read_tensors(path, "data", "indices", "indptr", "shape")
-    return csr_array((t["data"], t["indices"], t["indptr"]), shape=tuple(t["shape"].tolist()))
+def _sparse(flat: Mapping[str, NDArray[Any]], name: str) -> csr_array:
+    """A matrix whose every index is within its shape: compiled code relies on that."""
+    data, indices, indptr = (flat[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+    matrix = csr_array((data, indices, indptr), shape=tuple(flat[f"{name}.shape"].tolist()))
+    matrix.check_format(full_check=True)
+    return matrix
 
 
 def write_table(path: Path, columns: Mapping[str, object]) -> None:
     """Write columns as parquet."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table(dict(columns)), path, compression="zstd")
 
 
-def read_table(path: Path) -> dict[str, list[Any]]:
-    """Read parquet columns as lists."""
+def read_table(path: Path, *names: str) -> dict[str, list[Any]]:
+    """Read parquet columns as lists; those that are named must be there."""
     if not path.exists():
         raise RunError(f"{path} is missing. Fit the run again to make it.")
     try:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise RunError(f"{path} is damaged ({error}). Delete its folder and fit again.") from error
-    return {name: table[name].to_pylist() for name in table.column_names}
+    missing = [name for name in names if name not in table.column_names]
+    if missing:
+        raise RunError(
+            f"{path} lacks the columns {', '.join(missing)}. Delete its folder and fit again."
+        )
+    return {name: table[name].to_pylist() for name in names or table.column_names}
 
 
 def write_labels(path: Path, labels: LabelSet) -> None:
@@ -185,7 +231,7 @@ def write_labels(path: Path, labels: LabelSet) -> None:
 
 def read_labels(path: Path) -> LabelSet:
     """Read what ``write_labels`` wrote."""
-    t = read_table(path)
+    t = read_table(path, "id", "name", "alt_names")
     rows = zip(t["id"], t["name"], t["alt_names"], strict=True)
     return LabelSet(Label(i, name, tuple(alt)) for i, name, alt in rows)
 
@@ -204,8 +250,20 @@ def write_corpus(path: Path, corpus: Corpus) -> None:
 
 def read_corpus(path: Path, labels: LabelSet) -> Corpus:
     """Read what ``write_corpus`` wrote."""
-    t = read_table(path)
+    t = read_table(path, "id", "text", "labels")
     return Corpus.from_rows(t["id"], t["text"], t["labels"], labels)
+
+
+def read_openings(path: Path, length: int) -> tuple[Any, Any]:
+    """Ids of a corpus and the first characters of its texts, as arrow columns.
+
+    Whole texts would take seconds and memory.
+    """
+    try:
+        table = pq.read_table(path, columns=["id", "text"])
+    except (pa.ArrowException, OSError) as error:
+        raise RunError(f"{path} is damaged ({error}). Delete its folder and fit again.") from error
+    return table["id"], pc.utf8_slice_codeunits(table["text"], 0, length)
 
 
 def write_ranking(path: Path, ranking: Ranking) -> None:

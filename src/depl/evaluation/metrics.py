@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from depl.core.corpus import carried, true_pairs
 from depl.core.errors import ConfigError, DeplError
 
 Floats = NDArray[np.float64]
@@ -70,15 +71,8 @@ class Hits:
         """
         n, n_labels = Y.shape
         _check_predictions(predicted, n, n_labels)
-        # A pair becomes one integer, so that membership is a binary search in a sorted list: no
-        # dense documents x labels matrix, and repeats or stored zeros in Y do no harm.
-        rows = np.repeat(np.arange(n, dtype=np.int64), np.diff(Y.indptr))
-        pairs = np.unique((rows * n_labels + Y.indices)[Y.data != 0])
-        asked = np.arange(n, dtype=np.int64)[:, None] * n_labels + predicted
-        place = np.searchsorted(pairs, asked)
-        place[place == len(pairs)] = 0
-        correct = (predicted >= 0) & (pairs[place] == asked if len(pairs) else False)
-        documents, labels = np.divmod(pairs, max(n_labels, 1))
+        correct = carried(Y, np.arange(n)[:, None], predicted)
+        documents, labels = np.divmod(true_pairs(Y), max(n_labels, 1))
         sizes = np.bincount(documents, minlength=n)
         support = np.bincount(labels, minlength=n_labels)
         return cls(predicted, correct, documents, labels, sizes, support)

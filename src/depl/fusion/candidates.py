@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
 
@@ -50,24 +49,6 @@ def candidate_pairs(
     rows, labels, X = rows[:size], labels[:size], X[:size]
     X[:, -1] = np.log1p(train_counts[labels])
     return rows, labels, X
-
-
-def are_carried(
-    rows: NDArray[np.int64], labels: NDArray[np.int64], Y: csr_array
-) -> NDArray[np.bool_]:
-    """Whether the document of each pair carries its label."""
-    n, n_labels = Y.shape
-    there = np.repeat(np.arange(n, dtype=np.int64), np.diff(Y.indptr)) * n_labels + Y.indices
-    return np.isin(rows * n_labels + labels, there[Y.data != 0])
-
-
-def said_of(ranking: Ranking, row: int, label: int) -> tuple[float, float]:
-    """Score and place of a label in a document's row; both NaN where it is not."""
-    place = np.flatnonzero(ranking.indices[row] == label)
-    if not len(place):
-        return np.nan, np.nan
-    score = float(ranking.scores[row, place[0]])
-    return (score if np.isfinite(score) else np.nan), float(place[0])
 
 
 @numba.njit(nogil=True, cache=True)

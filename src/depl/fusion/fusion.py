@@ -34,11 +34,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit
 
+from depl.core.corpus import carried
 from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.core.ranking import Ranking
-from depl.core.storage import explain_os_errors, read_json, read_tensors, write_json, write_tensors
+from depl.core.storage import read_json, read_tensors, write_json, write_tensors
 from depl.evaluation.metrics import Hits, inverse_propensities, precision_and_psp, reliability
-from depl.fusion.candidates import are_carried, candidate_pairs, said_of
+from depl.fusion.candidates import candidate_pairs
 from depl.fusion.rare import CUTS, choose_power, favour
 from depl.fusion.trees import Trees, logistic_line, prior
 
@@ -84,6 +85,8 @@ class Fusion:
         For every part and for "fusion": P@1, P@5, PSP@1, PSP@5 and their mean, in percent, on the
         documents of ``fit``; those of the fusion by folds. The fusion has the expected calibration
         error of the five labels it ranks first, "ECE", too.
+    depth_ : int
+        How many labels each part ranked; give ``rank`` rankings of the same depth.
     favour_ : float
         The power of the inverse propensity by which a label's odds are multiplied.
     cross_fitted_ : Ranking
@@ -153,6 +156,7 @@ class Fusion:
             )
         self.parts_ = parts
         self._check(rankings, Y.shape[1], Y.shape[0])
+        self.depth_ = max(ranking.k for ranking in rankings.values())
         rng = np.random.default_rng(self.seed)
         documents = rng.permutation(Y.shape[0])
         self.fitted_on_ = np.sort(documents[:_MOST])
@@ -168,18 +172,18 @@ class Fusion:
             )
 
         rows, labels, X = candidate_pairs(rankings, self.candidates, train_counts)
-        carried = are_carried(rows, labels, Y)
+        true = carried(Y, rows, labels)
         fold = (documents % _FOLDS)[rows]
         log_odds = np.empty(len(X))
         for f in range(_FOLDS):
-            trees = self._grow(X[fold != f], carried[fold != f])
+            trees = self._grow(X[fold != f], true[fold != f])
             log_odds[fold == f] = trees.log_odds(X[fold == f])
         inverse = inverse_propensities(train_counts, n_train)
         self.favour_ = choose_power(rows, labels, log_odds, Y, inverse, self.head_loss)
         self._n_train = n_train
         log_odds = favour(log_odds, inverse[labels], self.favour_)
         # By folds, so that it also undoes the overconfidence that trees have on few documents.
-        slope, offset = logistic_line(log_odds, carried)
+        slope, offset = logistic_line(log_odds, true)
         probability = expit(slope * log_odds + offset)
         most = int(np.bincount(rows, minlength=1).max())
         self.cross_fitted_ = Ranking.from_pairs(
@@ -192,7 +196,7 @@ class Fusion:
         # The first of equals is the fusion: it has probabilities of its own for every pair.
         self.chosen_ = max((FUSION, *parts), key=lambda x: self.scores_[x]["mean"])
         if self.chosen_ == FUSION:
-            self._trees = self._grow(X, carried)
+            self._trees = self._grow(X, true)
         else:
             chosen = rankings[self.chosen_]
             right = Hits.of(chosen.indices, Y).correct
@@ -254,19 +258,18 @@ class Fusion:
         self._check_fitted()
         self._check(rankings, len(train_counts))
         slope, offset = self._line
-        said = [said_of(rankings[x], row, label) for x in self.parts_]
+        missing = (np.nan, np.nan)
+        said = {x: rankings[x].place(row, label) or missing for x in self.parts_}
         if self.chosen_ != FUSION:
             given = dict.fromkeys(self.parts_, 0.0)
-            score = said[self.parts_.index(self.chosen_)][0]
+            score = said[self.chosen_][0]
             if np.isfinite(score):
                 given[self.chosen_] = slope * score + offset - float(self._trees.baseline[0])
             return given
         n_parts = len(said)
-        whole = [
-            *(s for s, _ in said),
-            *(place for _, place in said),
-            np.log1p(train_counts[label]),
-        ]
+        scores, places = zip(*said.values(), strict=True)
+        finite = [s if np.isfinite(s) else np.nan for s in scores]
+        whole = [*finite, *places, np.log1p(train_counts[label])]
         X = np.tile(np.array(whole, np.float32), (n_parts + 1, 1))
         for p in range(n_parts):
             X[1 + p, [p, n_parts + p]] = np.nan
@@ -279,15 +282,14 @@ class Fusion:
         settings = {
             "settings": {name: getattr(self, name) for name in _KEPT},
             "parts": self.parts_,
+            "depth": self.depth_,
             "chosen": self.chosen_,
             "scores": self.scores_,
             "line": self._line,
             "favour": self.favour_,
             "n_train": self._n_train,
         }
-        with explain_os_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            write_tensors(folder / _TREES, self._trees.tensors())
+        write_tensors(folder / _TREES, self._trees.tensors())
         write_json(folder / _SETTINGS, settings)
 
     @classmethod
@@ -307,9 +309,9 @@ class Fusion:
                 raise ValueError("its parts, scores and chosen do not go together")
             slope, offset = kept["line"]
             fusion._line = (float(slope), float(offset))
-            # Older runs favour nothing.
-            fusion.favour_ = float(kept.get("favour", 0.0))
-            fusion._n_train = int(kept.get("n_train", 1))
+            fusion.depth_ = int(kept["depth"])
+            fusion.favour_ = float(kept["favour"])
+            fusion._n_train = int(kept["n_train"])
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(
                 f"{path} is damaged ({error!r}). Delete its folder and fit again."

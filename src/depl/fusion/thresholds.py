@@ -28,6 +28,7 @@ from depl.evaluation.metrics import Hits
 from depl.evaluation.scores import BANDS, band_of
 
 _ALL = "all"
+_FILE = "thresholds.json"
 _POINTS = 200  # of a curve, at most about
 _MASS = 10.0  # suggestions expected to be right between two points, at least
 _PRIOR = 10.0  # imagined suggestions at the head of a curve
@@ -212,13 +213,14 @@ class Thresholds:
         ]
         return np.array([np.inf if t is None else t for t in found])[band_of(train_counts)]
 
-    def save(self, path: Path) -> None:
+    def save(self, folder: Path) -> None:
         """Write the curves as json."""
-        write_json(path, {name: _plain(curve) for name, curve in self.curves.items()})
+        write_json(folder / _FILE, {name: _plain(curve) for name, curve in self.curves.items()})
 
     @classmethod
-    def load(cls, path: Path) -> Thresholds:
+    def load(cls, folder: Path) -> Thresholds:
         """Read what ``save`` wrote."""
+        path = folder / _FILE
         kept = read_json(path)
         try:
             return cls({name: _curve(kept[name]) for name in (_ALL, *(b.name for b in BANDS))})
@@ -236,12 +238,7 @@ def keep(ranking: Ranking, at_least: float | NDArray[np.float64]) -> Ranking:
     [[2, 1, -1]]
     """
     needed = at_least[ranking.indices] if isinstance(at_least, np.ndarray) else at_least
-    kept = (ranking.indices >= 0) & (ranking.scores.astype(np.float64) >= needed)
-    order = np.argsort(~kept, axis=1, kind="stable")
-    kept = np.take_along_axis(kept, order, axis=1)
-    indices = np.where(kept, np.take_along_axis(ranking.indices, order, axis=1), -1)
-    scores = np.where(kept, np.take_along_axis(ranking.scores, order, axis=1), -np.inf)
-    return Ranking(indices.astype(np.int32), scores.astype(np.float32))
+    return ranking.keep(ranking.scores.astype(np.float64) >= needed)
 
 
 def _plain(curve: Curve) -> dict[str, Any]:

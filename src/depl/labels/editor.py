@@ -10,47 +10,37 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from depl.core import storage
 from depl.core.corpus import Label, LabelSet
 from depl.core.errors import CorpusError, RunError
+from depl.labels.fewshot import LabelMaker
 from depl.labels.journal import Edit, Entry, Journal, in_force
-from depl.labels.maker import LabelMaker
-from depl.labels.overlay import Computed, Overlay, Parts
+from depl.labels.overlay import Computed, Overlay
 from depl.run.folder import Run
-from depl.sparse.tfidf import TfidfFeatures
-
-_KEY = "key"
+from depl.run.state import State
 
 _log = logging.getLogger(__name__)
 
 
-class LiveLabels:
+class LabelEditor:
     """The labels of a loaded run, and what people make of them.
 
     Parameters
     ----------
     run : Run
         The folder whose journal is read and written.
-    base : Parts
+    base : State
         The run as it was fitted.
-    features : TfidfFeatures
-        Its features.
     decided_by : str or None
         The one part whose ranking is what the run suggests; None where several are combined.
     """
 
-    def __init__(
-        self, run: Run, base: Parts, features: TfidfFeatures, decided_by: str | None
-    ) -> None:
+    def __init__(self, run: Run, base: State, decided_by: str | None) -> None:
         self._run = run
         self._base = base
-        self._terms = features.terms_
         self._decided_by = decided_by
-        self._maker = LabelMaker(run, base, features)
-        self._journal = Journal(run.path / "labels")
+        self._maker = LabelMaker(run, base)
+        self._journal = Journal(run.path)
         stages = run.manifest()["stages"]
         self._finished = "fusion" in stages
         rests_on = ["descriptions", *(["index"] if base.retriever is not None else [])]
@@ -63,9 +53,9 @@ class LiveLabels:
         """Whether there is any edit, in force or undone."""
         return bool(self._entries)
 
-    def parts(self) -> Parts:
+    def state(self) -> State:
         """The run with all edits in force."""
-        return self._overlay.parts()
+        return self._overlay.state()
 
     # The edits
 
@@ -74,7 +64,7 @@ class LiveLabels:
         labels: Sequence[Label],
         descriptions: Mapping[str, str],
         examples: Mapping[str, Sequence[str]],
-    ) -> Parts:
+    ) -> State:
         """Append labels."""
 
         def content() -> dict[str, Any]:
@@ -88,17 +78,17 @@ class LiveLabels:
                 ]
             }
 
-        parts = self._edit("add", content)
+        state = self._edit("add", content)
         self._warn_of_silence(labels, examples)
-        return parts
+        return state
 
-    def describe(self, label_id: str, text: str) -> Parts:
+    def describe(self, label_id: str, text: str) -> State:
         """Replace a label's description."""
         return self._edit(
             "describe", lambda: {"id": self._known(label_id), "text": _said(text, "description")}
         )
 
-    def rename(self, label_id: str, name: str) -> Parts:
+    def rename(self, label_id: str, name: str) -> State:
         """Replace a label's name."""
 
         def content() -> dict[str, Any]:
@@ -108,7 +98,7 @@ class LiveLabels:
 
         return self._edit("rename", content)
 
-    def remove(self, label_id: str) -> Parts:
+    def remove(self, label_id: str) -> State:
         """Never suggest a label again."""
 
         def content() -> dict[str, Any]:
@@ -117,14 +107,14 @@ class LiveLabels:
 
         return self._edit("remove", content)
 
-    def undo(self) -> tuple[str, Parts]:
+    def undo(self) -> tuple[str, State]:
         """Take the last edit in force back; tells which it was."""
         with self._journal.locked():
             undone = self._journal.undo()
             self._replay(self._journal.entries())
-        return undone.summary(), self.parts()
+        return undone.summary(), self.state()
 
-    def _edit(self, edit: Edit, content: Callable[[], dict[str, Any]]) -> Parts:
+    def _edit(self, edit: Edit, content: Callable[[], dict[str, Any]]) -> State:
         """Check, compute, write, apply: in this order, so that an error changes nothing."""
         with self._journal.locked():
             entries = self._journal.entries()
@@ -133,11 +123,11 @@ class LiveLabels:
             entry = Entry(len(entries) + 1, "", edit, content())
             computed = self._compute(entry)
             if computed is not None:
-                self._journal.keep(entry.number, self._tensors(entry, computed))
+                computed.save(self._journal.computed(entry.number), self._key(entry))
             entry = self._journal.append(edit, entry.content)
             self._apply(entry, computed)
             self._entries = [*entries, entry]
-        return self.parts()
+        return self.state()
 
     def _known(self, label_id: str) -> str:
         if label_id not in self._overlay.position:
@@ -171,10 +161,10 @@ class LiveLabels:
             remedy,
         )
 
-    # From the journal to the parts
+    # From the journal to the state
 
     def _replay(self, entries: Sequence[Entry]) -> None:
-        self._overlay = Overlay(self._base, self._terms)
+        self._overlay = Overlay(self._base)
         standing = {entry.number for entry in in_force(entries)}
         for entry in entries:
             if entry.number in standing:
@@ -220,25 +210,23 @@ class LiveLabels:
         """What lies beside the journal; made anew where the run was fitted again since."""
         if entry.edit == "remove":
             return None
-        kept = self._journal.kept(entry.number)
-        if _KEY in kept and kept[_KEY].tobytes() == self._key(entry):
-            return Computed.from_tensors(kept)
+        folder, key = self._journal.computed(entry.number), self._key(entry)
+        kept = Computed.load(folder, key)
+        if kept is not None:
+            return kept
         computed = self._compute(entry)
         assert computed is not None
         try:
-            self._journal.keep(entry.number, self._tensors(entry, computed))
+            computed.save(folder, key)
         except RunError as error:  # a read-only run can be used all the same
             _log.info("%s", error)
         return computed
 
-    def _key(self, entry: Entry) -> bytes:
+    def _key(self, entry: Entry) -> str:
         # With the fields: what an older version kept has others, and is computed anew.
         fields = list(Computed.__dataclass_fields__)
         content = storage.plain(entry.content)
-        return storage.fingerprint(entry.edit, content, self._made_from, fields).encode()
-
-    def _tensors(self, entry: Entry, computed: Computed) -> dict[str, NDArray[Any]]:
-        return computed.tensors() | {_KEY: np.frombuffer(self._key(entry), np.uint8)}
+        return storage.fingerprint(entry.edit, content, self._made_from, fields)
 
     # What is computed for an edit
 

@@ -4,25 +4,23 @@
 disk before the edit counts; a line that a kill or a power cut tore is ignored, and cut off by the
 next write. Undoing is an edit, too: it strikes out the last one that is still in force.
 
-What was computed for an edit lies beside the journal, in a file named by the entry's number. It is
-written before the line, and can be computed again from the line.
+What was computed for an edit is kept beside the journal, in a folder named by the entry's number.
+It is written before the line, and can be computed again from the line.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from numpy.typing import NDArray
-
 from depl.core.errors import RunError
-from depl.core.storage import explain_os_errors, lock, read_tensors, write_tensors
+from depl.core.storage import explain_os_errors, flush, locked
 
 Edit = Literal["add", "describe", "rename", "remove", "undo"]
 
@@ -86,23 +84,21 @@ class Journal:
 
     Parameters
     ----------
-    folder : Path
-        ``RUN/labels``; it need not exist before the first edit.
+    run : Path
+        The run folder; the journal is in ``labels/``, from the first edit on.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.path = folder / "journal.jsonl"
+    def __init__(self, run: Path) -> None:
+        self.folder = run / "labels"
+        self.path = self.folder / "journal.jsonl"
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def exists(self) -> bool:
+        """Whether there was any edit."""
+        return self.path.exists()
+
+    def locked(self) -> AbstractContextManager[None]:
         """Wait until no other process or thread edits these labels, and keep them all out."""
-        with explain_os_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = (self.folder / ".lock").open("w")
-        with handle:
-            lock(handle, wait=True)
-            yield
+        return locked(self.folder / ".lock")
 
     def entries(self) -> list[Entry]:
         """All whole entries, the undone ones and the undoing ones included."""
@@ -123,8 +119,8 @@ class Journal:
             finally:
                 os.close(descriptor)
             if number == 1:
-                _flush(self.folder)  # the file is new: so is its name
-                _flush(self.folder.parent)
+                flush(self.folder)  # the file is new, and so is its name
+                flush(self.folder.parent)
         return entry
 
     def undo(self) -> Entry:
@@ -138,25 +134,9 @@ class Journal:
         self.append("undo", {"of": standing[-1].number})
         return standing[-1]
 
-    def keep(self, number: int, tensors: Mapping[str, NDArray[Any]]) -> None:
-        """Write what was computed for an entry, whole or not at all."""
-        path = self._tensors(number)
-        temporary = path.with_name(f".{path.name}.tmp")
-        with explain_os_errors(path):
-            write_tensors(temporary, tensors)
-            _flush(temporary)
-            temporary.replace(path)
-            _flush(self.folder)
-
-    def kept(self, number: int) -> dict[str, NDArray[Any]]:
-        """What was computed for an entry; nothing where the file is missing or damaged."""
-        try:
-            return read_tensors(self._tensors(number))
-        except RunError:
-            return {}
-
-    def _tensors(self, number: int) -> Path:
-        return self.folder / f"{number:06d}.safetensors"
+    def computed(self, number: int) -> Path:
+        """Where what was computed for an entry is kept."""
+        return self.folder / f"{number:06d}"
 
     def _whole(self) -> bytes:
         """The journal without a torn last line."""
@@ -166,7 +146,7 @@ class Journal:
             return b""
         except OSError as error:
             raise RunError(
-                f"{self.path} cannot be read ({error.strerror}). Mend its permissions, or the disk."
+                f"{self.path} cannot be read ({error.strerror}). Check permissions and the disk."
             ) from error
         return raw[: raw.rfind(b"\n") + 1]
 
@@ -203,11 +183,3 @@ def _write_at(descriptor: int, end: int, raw: bytes) -> None:
     except OSError:
         os.ftruncate(descriptor, end)
         raise
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

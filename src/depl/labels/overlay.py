@@ -1,4 +1,4 @@
-"""A run's parts with people's edits laid over them; the run's own arrays are never changed.
+"""A run with people's edits laid over it; the run's own arrays are never changed.
 
 Labels are appended and never moved: a position means one label for ever. A removed label, or one
 whose adding was undone, keeps its place as a tombstone that nothing ranks.
@@ -10,34 +10,27 @@ import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from depl.core.corpus import Label, LabelSet
-from depl.labels.overlaid_index import OverlaidIndex
+from depl.core.errors import RunError
+from depl.core.storage import read_tensors, write_tensors
+from depl.labels.index import OverlaidIndex
 from depl.neural.index import LabelIndex
+from depl.run.state import State
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 
 if TYPE_CHECKING:
     from depl.neural.retriever import TextRetriever
 
-
-@dataclass(frozen=True)
-class Parts:
-    """All of a classifier that depends on its labels."""
-
-    labels: LabelSet
-    train_counts: NDArray[np.int64]
-    svm: OneVsAllSVM
-    names: NameMatch
-    retriever: TextRetriever | None
-    descriptions: list[str]
-    keywords: list[list[tuple[str, float]]]
-    removed: Mapping[int, str]  # tombstones: position, and the id that the label had
+_FILE = "computed.safetensors"
+_KEY = "key"
 
 
 @dataclass(frozen=True)
@@ -79,33 +72,28 @@ class Computed:
     rows: NDArray[np.int64]
     carried: NDArray[np.int64]
 
-    def tensors(self) -> dict[str, NDArray[Any]]:
-        """As arrays, to be kept."""
-        found: dict[str, NDArray[Any]] = {}
-        for name, value in vars(self).items():
-            if isinstance(value, csr_array):
-                found[f"{name}.data"], found[f"{name}.indices"] = value.data, value.indices
-                found[f"{name}.indptr"] = value.indptr
-                found[f"{name}.shape"] = np.array(value.shape)
-            elif isinstance(value, list):
-                found[name] = np.frombuffer(json.dumps(value).encode(), np.uint8)
-            else:
-                found[name] = value
-        return found
+    def save(self, folder: Path, key: str) -> None:
+        """Write all of it; ``key`` says what it was computed from."""
+        arrays = vars(self) | {
+            "descriptions": _bytes(json.dumps(self.descriptions)),
+            _KEY: _bytes(key),
+        }
+        write_tensors(folder / _FILE, arrays)
 
     @classmethod
-    def from_tensors(cls, t: Mapping[str, NDArray[Any]]) -> Computed:
-        """What ``tensors`` gave."""
-        fields: dict[str, Any] = {}
-        for name in cls.__dataclass_fields__:
-            if name == "descriptions":
-                fields[name] = json.loads(t[name].tobytes())
-            elif f"{name}.data" in t:
-                arrays = (t[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
-                fields[name] = csr_array(tuple(arrays), shape=tuple(t[f"{name}.shape"].tolist()))
-            else:
-                fields[name] = t[name]
-        return cls(**fields)
+    def load(cls, folder: Path, key: str) -> Computed | None:
+        """Read what ``save`` wrote; None where it is missing, damaged, or of another key."""
+        try:
+            arrays = read_tensors(folder / _FILE, _KEY, *cls.__dataclass_fields__)
+        except RunError:
+            return None
+        if arrays.pop(_KEY).tobytes() != key.encode():
+            return None
+        return cls(**arrays | {"descriptions": json.loads(arrays["descriptions"].tobytes())})
+
+
+def _bytes(text: str) -> NDArray[np.uint8]:
+    return np.frombuffer(text.encode(), np.uint8)
 
 
 class Overlay:
@@ -113,15 +101,13 @@ class Overlay:
 
     Parameters
     ----------
-    base : Parts
-        Of the run as it was fitted.
-    terms : sequence of str
-        What the columns of its SVM are.
+    base : State
+        The run as it was fitted.
     """
 
-    def __init__(self, base: Parts, terms: Sequence[str]) -> None:
+    def __init__(self, base: State) -> None:
         self.base = base
-        self.terms = terms
+        self.terms = base.features.terms_
         self.labels = list(base.labels)
         self.position = {label.id: i for i, label in enumerate(self.labels)}
         self.descriptions = list(base.descriptions)
@@ -201,18 +187,18 @@ class Overlay:
         if computed.name_vectors.shape[1]:
             self._name_vectors[position] = computed.name_vectors[i]
 
-    def parts(self) -> Parts:
-        """The run's parts with all of this laid over them."""
-        counts = np.concatenate([self.base.train_counts, np.array(self._counts, np.int64)])
-        return Parts(
-            LabelSet(self.labels),
-            counts,
-            self._svm(),
-            self._name_match(),
-            self._retriever(),
-            list(self.descriptions),
-            list(self.keywords),
-            dict(self.removed),
+    def state(self) -> State:
+        """The run with all of this laid over it."""
+        return replace(
+            self.base,
+            labels=LabelSet(self.labels),
+            train_counts=np.concatenate([self.base.train_counts, np.array(self._counts, np.int64)]),
+            svm=self._svm(),
+            names=self._name_match(),
+            retriever=self._retriever(),
+            descriptions=list(self.descriptions),
+            keywords=list(self.keywords),
+            removed=dict(self.removed),
         )
 
     def _svm(self) -> OneVsAllSVM:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,22 +16,18 @@ from depl.core.errors import CorpusError, RunError
 from depl.core.ranking import Ranking
 from depl.fusion.fusion import FUSION, Fusion
 from depl.fusion.thresholds import Thresholds
-from depl.labels.editor import LiveLabels
-from depl.labels.overlaid_index import rank_jointly, rank_neural
-from depl.labels.overlay import Parts
-from depl.model.explanation import Explanation, TrainingDocuments, explain, nearest_labels
+from depl.labels.editor import LabelEditor
+from depl.labels.journal import Journal
+from depl.model.explanation import Explanation, Match, depth, explain, matched_keywords
+from depl.model.similar import TrainingDocuments, nearest_labels
 from depl.run.folder import Run
+from depl.run.state import State
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from depl.neural.retriever import TextRetriever
-
-
-_DEPTH = 100  # labels that each part ranks for the fusion
+    from depl.neural.retriever import TextRetriever, Vectors
 
 
 @dataclass(frozen=True)
@@ -46,152 +43,158 @@ class LabelCard:
 class Classifier:
     """Suggests labels for texts.
 
-    Use ``Classifier.load(run)``; the parts it is made of are public for those who want them.
+    Use ``Classifier.load(run)``; what it is made of is public for those who want it.
 
     Parameters
     ----------
-    labels : LabelSet
-        All labels, seen in training or not.
-    train_counts : array of shape (n_labels,)
-        How many training documents carry each label.
+    state : State
+        What ranks the labels, and what is known about them.
     n_train : int
         How many training documents there were.
-    features : TfidfFeatures
-        Fitted.
-    svm : OneVsAllSVM
-        Fitted.
-    names : NameMatch
-        Matches label names with texts.
     fusion : Fusion or None
         What makes one ranking of all parts'; None leaves the SVM alone.
-    retriever : TextRetriever or None
-        The neural parts, where the fusion knows them.
-    descriptions : list of str
-        The pseudo description of every label.
-    keywords : list of lists of (term, weight)
-        The keywords of every label.
     name : str
         What reports call this classifier.
     thresholds : Thresholds or None
         From which probability on to suggest, where the run was fitted with a fusion.
-    training : TrainingDocuments or None
-        The documents that explanations refer to.
+    run : Run or None
+        The folder it was loaded from: only then can labels be edited and neighbours be shown.
+
+    Attributes
+    ----------
+    state : State
+        Replaced as a whole when labels are edited: read several things from one ``state``.
     """
 
     def __init__(
         self,
+        state: State,
         *,
-        labels: LabelSet,
-        train_counts: NDArray[np.int64],
         n_train: int,
-        features: TfidfFeatures,
-        svm: OneVsAllSVM,
-        names: NameMatch,
-        fusion: Fusion | None,
-        retriever: TextRetriever | None,
-        descriptions: list[str],
-        keywords: list[list[tuple[str, float]]],
-        name: str,
+        fusion: Fusion | None = None,
+        name: str = "",
         thresholds: Thresholds | None = None,
-        training: TrainingDocuments | None = None,
+        run: Run | None = None,
     ) -> None:
-        self.labels = labels
-        self.train_counts = train_counts
+        self.state = self._base = state
         self.n_train = n_train
-        self.features = features
-        self.svm = svm
-        self.names = names
         self.fusion = fusion
-        self.retriever = retriever
-        self.descriptions = descriptions
-        self.keywords = keywords
         self.name = name
         self.thresholds = thresholds
-        self.training = training
-        self.removed: Mapping[int, str] = {}  # tombstones: position, and the id the label had
-        self._live: LiveLabels | None = None  # only a loaded run can be edited
+        self._run = run
+        self.training = None if run is None else TrainingDocuments(run)
+        if run is not None and Journal(run.path).exists():
+            self.state = self._editor.state()
 
     @classmethod
     def load(cls, path: str | Path) -> Classifier:
         """Read a run folder; this runs no code from it."""
         run = Run.open(path)
-        train_counts, n_train = run.train_counts()
-        descriptions, keywords = run.descriptions()
-        fusion = run.fusion() if "fusion" in run.manifest()["stages"] else None
-        model = cls(
-            labels=run.labels,
-            train_counts=train_counts,
-            n_train=n_train,
-            features=run.features(),
-            svm=run.linear(),
-            names=run.names(),
+        fusion = run.fusion() if run.has("fusion") else None
+        return cls(
+            State.load(run, () if fusion is None else fusion.parts_),
+            n_train=run.Y.shape[0],
             fusion=fusion,
-            retriever=_load_retriever(run, fusion),
-            descriptions=descriptions,
-            keywords=keywords,
             name=run.path.resolve().name,
             thresholds=None if fusion is None else run.thresholds(),
-            training=TrainingDocuments(run),
+            run=run,
         )
-        model._read_edits(run)
-        return model
+
+    @property
+    def labels(self) -> LabelSet:
+        """All labels, seen in training or not."""
+        return self.state.labels
+
+    @property
+    def train_counts(self) -> NDArray[np.int64]:
+        """How many training documents carry each label."""
+        return self.state.train_counts
+
+    @property
+    def features(self) -> TfidfFeatures:
+        """The fitted tf-idf."""
+        return self.state.features
+
+    @property
+    def svm(self) -> OneVsAllSVM:
+        """The fitted SVM."""
+        return self.state.svm
+
+    @property
+    def names(self) -> NameMatch:
+        """What matches label names with texts."""
+        return self.state.names
+
+    @property
+    def descriptions(self) -> list[str]:
+        """The pseudo description of every label."""
+        return self.state.descriptions
+
+    @property
+    def keywords(self) -> list[list[tuple[str, float]]]:
+        """The keywords of every label, with their weights."""
+        return self.state.keywords
+
+    @property
+    def retriever(self) -> TextRetriever | None:
+        """The neural parts, where the run has them."""
+        return self.state.retriever
+
+    @property
+    def removed(self) -> Mapping[int, str]:
+        """Positions of labels that were removed, and the ids they had."""
+        return self.state.removed
 
     def predict(self, texts: Sequence[str], k: int = 5) -> Ranking:
         """The k best labels of every text, with their probabilities.
 
         A run that was fitted no further than its descriptions has the SVM's scores instead.
         """
+        state = self.state
         if self.fusion is None:
-            return self.parts(texts, k)["svm"]
-        return self.fusion.rank(self.parts(texts), self.train_counts, k)
+            return state.rank(texts, k)["svm"]
+        rankings = state.rank(texts, depth(self.fusion))
+        return self.fusion.rank(rankings, state.train_counts, k)
 
-    def parts(
-        self, texts: Sequence[str], k: int = _DEPTH, *, vectors: Tensor | None = None
-    ) -> dict[str, Ranking]:
-        """What each part alone ranks best: svm, names, and where there are, the neural ones.
+    def encode(self, texts: Sequence[str]) -> Vectors | None:
+        """The texts' vectors, (n, size); None where the run has no encoder."""
+        return self.state.encode(texts)
 
-        Vectors that ``encode`` has already made of the texts can be given; they are the dear part.
+    def parts(self, texts: Sequence[str], k: int | None = None) -> dict[str, Ranking]:
+        """The k best labels by each part: svm, names and, where there are, the neural ones.
+
+        As many as the fusion takes, unless k says otherwise.
         """
-        if vectors is None:
-            vectors = self.encode(texts)
-        X = self.features.transform(texts)
-        rankings = {"svm": self.svm.rank(X, k), "names": self.names.rank(X, k)}
-        if self.retriever is not None and vectors is not None:
-            rankings |= rank_neural(self.retriever.retriever, vectors, self.removed, k)
-        return rankings
+        return self.state.rank(texts, k or depth(self.fusion))
 
     def all_rankings(self, texts: Sequence[str], k: int) -> dict[str, Ranking]:
         """The k best labels by each part, by DEPL+c where there is one, and by all together."""
-        vectors = self.encode(texts)
-        parts = self.parts(texts, max(k, _DEPTH), vectors=vectors)
+        state, deep = self.state, depth(self.fusion)
+        vectors = state.encode(texts)
+        parts = state.rank(texts, max(k, deep), vectors)
         found = {name: ranking.top(k) for name, ranking in parts.items()}
-        if self.retriever is not None and vectors is not None and "classifier" in parts:
-            inner = self.retriever.retriever
-            found["depl+c"] = rank_jointly(inner, vectors, self.removed, k)
+        if vectors is not None and "classifier" in parts:
+            found["depl+c"] = state.rank_jointly(vectors, k)
         if self.fusion is not None:
-            found["fusion"] = self.fusion.rank(parts, self.train_counts, k)
+            fused = {name: ranking.top(deep) for name, ranking in parts.items()}
+            found["fusion"] = self.fusion.rank(fused, state.train_counts, k)
         return found
-
-    def encode(self, texts: Sequence[str]) -> Tensor | None:
-        """The texts' vectors, (n, size); None where the run has no encoder."""
-        if isinstance(texts, str):
-            raise CorpusError("predict takes a list of texts; got a single text. Put it in [ ].")
-        return None if self.retriever is None else self.retriever.encode(texts)
 
     def find(self, query: str) -> int:
         """Position of the label with this id or, failing that, this name (case ignored)."""
-        position = self.labels.get(query)
-        if position >= 0 and position not in self.removed:
+        state = self.state
+        position = state.labels.get(query)
+        if position >= 0 and position not in state.removed:
             return position
         wanted = query.casefold()
-        there = [(i, x) for i, x in enumerate(self.labels) if i not in self.removed]
+        there = [(i, x) for i, x in enumerate(state.labels) if i not in state.removed]
         same = [i for i, x in there if x.name.casefold() == wanted]
         if len(same) == 1:
             return same[0]
         if same:
-            ids = ", ".join(self.labels[i].id for i in same[:5])
+            ids = ", ".join(state.labels[i].id for i in same[:5])
             raise CorpusError(f"{len(same)} labels are named {query!r}. Give the id: {ids}.")
-        if query in self.removed.values():
+        if query in state.removed.values():
             raise CorpusError(
                 f"The label {query!r} was removed. `depl labels RUN history` tells when, and undo "
                 f"brings it back if it was the last edit; its id can be added again."
@@ -205,24 +208,32 @@ class Classifier:
 
     def card(self, position: int) -> LabelCard:
         """All that is known about the label at this position."""
+        state = self.state
         return LabelCard(
-            self.labels[position],
-            int(self.train_counts[position]),
-            self.descriptions[position],
-            self.keywords[position],
+            state.labels[position],
+            int(state.train_counts[position]),
+            state.descriptions[position],
+            state.keywords[position],
         )
 
     def explain(self, text: str, label: str, *, neighbours: int = 5) -> Explanation:
         """Why the label with this id or name is suggested for a text, or is not."""
-        return explain(self, text, [self.find(label)], neighbours=neighbours)[0]
+        return self._explain(text, [self.find(label)], neighbours)[0]
 
     def explain_best(self, text: str, k: int = 3, *, neighbours: int = 5) -> list[Explanation]:
         """The k best labels of a text, explained."""
-        return explain(self, text, k, neighbours=neighbours)
+        return self._explain(text, k, neighbours)
+
+    def _explain(self, text: str, which: Sequence[int] | int, neighbours: int) -> list[Explanation]:
+        return explain(self.state, self.fusion, self.training, text, which, neighbours=neighbours)
+
+    def matched_keywords(self, text: str, position: int) -> list[Match]:
+        """The label's keywords that are in the text, and what each adds to the SVM's score."""
+        return matched_keywords(self.state, text, position)
 
     def nearest_labels(self, position: int, k: int) -> list[tuple[int, float]]:
         """Positions and similarities of the k labels most like the one at this position."""
-        return nearest_labels(self, position, k)
+        return nearest_labels(self.state, position, k)
 
     def add_labels(
         self,
@@ -242,85 +253,32 @@ class Classifier:
         examples : mapping of str to sequence of str, optional
             By label id, texts of documents that deserve the label.
         """
-        self._show(self._editable().add(labels, descriptions or {}, examples or {}))
+        self.state = self._editor.add(labels, descriptions or {}, examples or {})
 
     def describe_label(self, label_id: str, text: str) -> None:
         """Replace a label's description."""
-        self._show(self._editable().describe(label_id, text))
+        self.state = self._editor.describe(label_id, text)
 
     def rename_label(self, label_id: str, name: str) -> None:
         """Replace a label's name."""
-        self._show(self._editable().rename(label_id, name))
+        self.state = self._editor.rename(label_id, name)
 
     def remove_label(self, label_id: str) -> None:
         """Never suggest a label again; its id is free for another."""
-        self._show(self._editable().remove(label_id))
+        self.state = self._editor.remove(label_id)
 
     def undo(self) -> str:
-        """Take back the last edit of labels that is in force; tells which it was."""
-        undone, parts = self._editable().undo()
-        self._show(parts)
+        """Take back the last edit of labels that is in force; returns which it was."""
+        undone, self.state = self._editor.undo()
         return undone
 
-    def _read_edits(self, run: Run) -> None:
-        """Lay over the run what people did to its labels."""
-        decided_by = "svm" if self.fusion is None else self.fusion.chosen_
-        base = Parts(
-            self.labels,
-            self.train_counts,
-            self.svm,
-            self.names,
-            self.retriever,
-            self.descriptions,
-            self.keywords,
-            self.removed,
-        )
-        alone = None if decided_by == FUSION else decided_by
-        self._live = LiveLabels(run, base, self.features, alone)
-        if self._live.edited:
-            self._show(self._live.parts())
-
-    def _editable(self) -> LiveLabels:
-        if self._live is None:
+    @cached_property
+    def _editor(self) -> LabelEditor:
+        """Made when labels are, or were, edited; only suggesting needs none."""
+        if self._run is None:
             raise RunError(
                 "This classifier was not loaded from a run folder, so there is nowhere to keep "
                 "edits of its labels. Classifier.load(RUN) gives one that can be edited."
             )
-        return self._live
-
-    def _show(self, parts: Parts) -> None:
-        """Take over edited parts; what the rankings are looked up in first, for other threads."""
-        self.labels, self.train_counts = parts.labels, parts.train_counts
-        self.descriptions, self.keywords = parts.descriptions, parts.keywords
-        self.removed = parts.removed
-        self.svm, self.names, self.retriever = parts.svm, parts.names, parts.retriever
-
-    def matched_keywords(self, text: str, position: int) -> list[tuple[str, float]]:
-        """The label's keywords that are in the text, with what each adds to the SVM's score."""
-        x = self.features.transform([text])
-        value = dict(zip(x.indices.tolist(), x.data.tolist(), strict=True))
-        in_text = {self.features.terms_[t]: v for t, v in value.items()}
-        matched = [(t, w * in_text[t]) for t, w in self.keywords[position] if t in in_text]
-        return sorted(matched, key=lambda pair: -pair[1])
-
-
-def _load_retriever(run: Run, fusion: Fusion | None) -> TextRetriever | None:
-    """The neural parts of a run, if its fusion was fitted with them."""
-    if fusion is None or "retrieval" not in fusion.parts_:
-        return None
-    from depl.neural import encoder_files
-    from depl.neural.distributed import Processes
-    from depl.neural.retriever import Retriever, TextRetriever
-
-    config, folder = run.config(), run.encoder_folder("encoder")
-    encoder = encoder_files.load(folder).to(Processes.launched(config.device).device)
-    retriever = Retriever(
-        encoder,
-        run.index("labels"),
-        run.index("documents"),
-        run.Y,
-        names=run.index("names") if "name retrieval" in fusion.parts_ else None,
-        neighbours=config.neighbours.k,
-        sharpness=config.neighbours.sharpness,
-    )
-    return TextRetriever(retriever, folder, config.encoder.max_tokens)
+        alone = "svm" if self.fusion is None else self.fusion.chosen_
+        return LabelEditor(self._run, self._base, None if alone == FUSION else alone)

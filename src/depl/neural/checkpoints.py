@@ -11,15 +11,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from depl.core.storage import explain_os_errors
+from depl.core.errors import RunError
+from depl.core.storage import read_tensors, write_tensors
 
 _FILE = "checkpoint.safetensors"
 _BEST = "best.safetensors"
+_PLACE = "place"
 
 
 class Checkpoint:
@@ -90,22 +91,16 @@ def _parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
 
 
 def _write(path: Path, tensors: dict[str, Tensor], place: dict[str, Any]) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    on_cpu = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
-    with explain_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            save_file(on_cpu, temporary, {"place": json.dumps(place)})
-        except SafetensorError as error:  # its own type even for a full disk
-            raise OSError(str(error)) from error
-        temporary.replace(path)
+    arrays = {name: t.detach().cpu().numpy() for name, t in tensors.items()}
+    arrays[_PLACE] = np.frombuffer(json.dumps(place).encode(), np.uint8)
+    write_tensors(path, arrays)
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """Tensors and place; None where there is no checkpoint, or none that can be read."""
     try:
-        with safe_open(path, framework="pt") as file:
-            place = json.loads((file.metadata() or {}).get("place", "{}"))
-            return {name: file.get_tensor(name) for name in file.keys()}, place  # noqa: SIM118
-    except (FileNotFoundError, SafetensorError):
-        return None  # training starts afresh, which is always right
+        arrays = read_tensors(path, _PLACE)
+        place: dict[str, Any] = json.loads(arrays.pop(_PLACE).tobytes())
+    except (RunError, ValueError):
+        return None  # training starts from its beginning, which is always right
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}, place

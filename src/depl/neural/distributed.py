@@ -10,15 +10,41 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
+from threading import Event, Thread
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from depl.core import threads
+
 T = TypeVar("T")
 
 # The others wait while the first process reads, makes features or writes: give it time.
 _PATIENCE = timedelta(hours=12)
+
+
+@cache
+def let_threads_sleep() -> None:
+    """Keep torch's OpenMP threads from busy-waiting where it was loaded before depl.
+
+    GNU's OpenMP shortens its busy-waiting to next to nothing while it manages more threads than
+    there are cores. A second team of threads, kept by a thread that does nothing, sees to that. Two
+    processes that train side by side on two cores take 1.2 times as long as with
+    ``OMP_WAIT_POLICY=PASSIVE``, and 3.7 times without either (``benchmarks/side_by_side.py``).
+    """
+    if not threads.TOO_LATE:
+        return
+    ready = Event()
+
+    def hold_a_team() -> None:
+        torch.ones(2_000_000).add_(1.0)  # large enough for all threads
+        ready.set()
+        Event().wait()
+
+    Thread(target=hold_a_team, name="depl-openmp", daemon=True).start()
+    ready.wait()
 
 
 @dataclass(frozen=True)
@@ -32,6 +58,7 @@ class Processes:
     @classmethod
     def launched(cls, device: str = "auto") -> Processes:
         """The place of this process; ``device`` is "auto", "cpu" or "cuda"."""
+        let_threads_sleep()
         wanted = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:
             return cls(device=torch.device(wanted))

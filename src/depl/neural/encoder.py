@@ -14,7 +14,7 @@ batches of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
@@ -23,11 +23,17 @@ import torch.nn.functional as F  # noqa: N812 - what everybody calls it
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from depl.core.progress import bar
+from depl.core.ranking import Ranking
 from depl.neural.bert import Layer, int8_layers, token_states
 from depl.neural.packing import Packed, Rows, TokenBank
+from depl.neural.tokens import Texts, Tokens, batches
 
 Pooling = Literal["mean", "cls"]
 Similarity = Literal["cosine", "dot"]
+Side = Literal["document", "label"]
+
+_GPU_TOKENS, _CPU_TOKENS = 65_536, 1_024  # tokens per batch
 
 
 class DualEncoder(nn.Module):
@@ -150,3 +156,49 @@ def pooled_batches(
             yield from workers.map(work, batches)
     finally:
         torch.set_num_threads(threads)
+
+
+@torch.inference_mode()
+def pooled_states(
+    encoder: DualEncoder, tokens: Tokens, side: Side, *, title: str = "", budget: int | None = None
+) -> Tensor:
+    """What the poolers take: the pooled last states of many texts, (n, size) float32.
+
+    Texts go from long to short in batches of about ``budget`` tokens.
+    """
+    encoder.eval()
+    pooling = encoder.document_pooling if side == "document" else encoder.label_pooling
+    budget = budget or (_GPU_TOKENS if encoder.device.type == "cuda" else _CPU_TOKENS)
+    out = torch.empty(len(tokens), encoder.document_pooler.in_features, device=encoder.device)
+    bank = TokenBank(tokens, encoder.device)
+    with bar(title or f"encoding {side}s", total=len(tokens)) as tell:
+        done = 0
+        parts = batches(tokens.lengths, budget)
+        for rows, states in pooled_batches(encoder, bank, parts, pooling):
+            out[torch.from_numpy(rows).to(out.device)] = states
+            done += len(rows)
+            tell(done, "")
+    return out
+
+
+@torch.inference_mode()
+def encode(encoder: DualEncoder, texts: Texts, side: Side) -> Tensor:
+    """Vectors of many texts, (n, size) float32, on the encoder's device."""
+    if isinstance(texts, Tokens):
+        states = pooled_states(encoder, texts, side)
+    else:
+        states = torch.from_numpy(texts).to(encoder.device)
+    return (encoder.document_pooler if side == "document" else encoder.label_pooler)(states)  # type: ignore[no-any-return]
+
+
+@torch.inference_mode()
+def rank(scores: Callable[[slice], Tensor], n: int, k: int, block: int = 2_048) -> Ranking:
+    """Top k of scores computed a block of documents at a time; ties by label position."""
+    out = Ranking.empty(n, k)
+    for first in range(0, n, block):
+        rows = slice(first, min(first + block, n))
+        values, labels = torch.sort(scores(rows), dim=1, descending=True, stable=True)
+        width = min(k, values.shape[1])
+        out.indices[rows, :width] = labels[:, :width].cpu().numpy()
+        out.scores[rows, :width] = values[:, :width].cpu().numpy()
+    return out

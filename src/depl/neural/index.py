@@ -149,9 +149,8 @@ class LabelIndex:
 
     def save(self, folder: Path) -> None:
         """Write the vectors as safetensors and the graph, where there is one, as faiss does."""
+        write_tensors(folder / _VECTORS, {"vectors": self.vectors})
         with explain_os_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            write_tensors(folder / _VECTORS, {"vectors": self.vectors})
             (folder / _GRAPH).unlink(missing_ok=True)
             if self.approximate:
                 try:

@@ -1,12 +1,29 @@
-"""What training minimises: pure functions of scores and targets."""
+"""What training minimises: losses of scores and targets, and the objectives that use them.
+
+An objective is asked for the label subset of a whole batch first, and then for the loss of each
+portion of the batch (a process's share, or what fits the memory) against that subset.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - what everybody calls it
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from torch import Tensor
+
+from depl.core.errors import ConfigError
+from depl.neural.encoder import DualEncoder, Side
+from depl.neural.packing import TokenBank, on_device
+from depl.neural.sampling import LabelSampler
+from depl.neural.tokens import Texts, Tokens
+
+Objective = Literal["classifier", "dual", "joint"]
 
 
 def binary_cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
@@ -42,3 +59,98 @@ def joint_cross_entropy(dual: Tensor, dense: Tensor, targets: Tensor, alive: flo
     joint = -(targets * yes + (1 - targets) * no).mean()
     own = binary_cross_entropy(dual, targets) + binary_cross_entropy(dense, targets)
     return (1 - alive) * joint + alive * own / 2
+
+
+class Classify:
+    """The classifier's loss: the head's scores of all labels."""
+
+    def __init__(self, encoder: DualEncoder, documents: Texts, Y: csr_array) -> None:
+        if encoder.head is None:
+            raise ConfigError("A classifier needs a head: make the encoder with n_labels.")
+        self._head, self._Y = encoder.head, Y
+        self._phi_doc = _vectors(encoder, documents, "document")
+
+    def subset(self, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """All labels, whatever the batch."""
+        return np.arange(self._Y.shape[1])
+
+    def __call__(self, rows: NDArray[np.int64], subset: NDArray[np.int64]) -> Tensor:
+        """Mean cross-entropy over these documents and all labels."""
+        scores = self._head(self._phi_doc(rows))
+        return binary_cross_entropy(scores, _targets(self._Y[rows], scores.device))
+
+
+class Retrieve:
+    """The loss of DE-ret and DEPL, and with ``joint`` that of DEPL+c."""
+
+    def __init__(
+        self,
+        encoder: DualEncoder,
+        documents: Texts,
+        labels: Texts,
+        sampler: LabelSampler,
+        joint: bool,
+        alive: float,
+    ) -> None:
+        self._encoder, self._sampler, self._alive = encoder, sampler, alive
+        self._head = encoder.head if joint else None
+        self._phi_doc = _vectors(encoder, documents, "document")
+        self._phi_label = _vectors(encoder, labels, "label")
+
+    def subset(self, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """The labels against which this batch is scored."""
+        return self._sampler.draw(rows, rng)
+
+    def __call__(self, rows: NDArray[np.int64], subset: NDArray[np.int64]) -> Tensor:
+        """Mean cross-entropy over these documents and the subset."""
+        phi_doc = self._phi_doc(rows)
+        dual = self._encoder.similarity(phi_doc, self._phi_label(subset))
+        targets = on_device(self._sampler.targets(rows, subset), dual.device)
+        if self._head is None:
+            return binary_cross_entropy(dual, targets)
+        chosen = on_device(subset, dual.device)
+        dense = F.linear(phi_doc, self._head.weight[chosen], self._head.bias[chosen])
+        return joint_cross_entropy(dual, dense, targets, self._alive)
+
+
+def make_loss(
+    encoder: DualEncoder,
+    documents: Texts,
+    Y: csr_array,
+    labels: Texts | None,
+    sampler: LabelSampler | None,
+    objective: Objective,
+    alive: float,
+) -> Classify | Retrieve:
+    """The loss for an objective; a ``ConfigError`` says what it lacks."""
+    if objective == "classifier":
+        return Classify(encoder, documents, Y)
+    joint = objective == "joint"
+    if labels is None or sampler is None or (joint and encoder.head is None):
+        raise ConfigError(
+            f"The objective {objective!r} needs the labels' texts and a sampler"
+            + (", and the encoder a head." if joint else ".")
+        )
+    return Retrieve(encoder, documents, labels, sampler, joint, alive)
+
+
+def _vectors(
+    encoder: DualEncoder, texts: Texts, side: Side
+) -> Callable[[NDArray[np.int64]], Tensor]:
+    """Phi of the texts at some positions: from their tokens, or from their pooled states."""
+    if isinstance(texts, Tokens):
+        bank = TokenBank(texts, encoder.device)
+        run = encoder.encode_documents if side == "document" else encoder.encode_labels
+        return lambda rows: run(bank.pack(rows))
+    states = torch.from_numpy(texts).to(encoder.device)
+    pooler = encoder.document_pooler if side == "document" else encoder.label_pooler
+    return lambda rows: pooler(states[on_device(rows, states.device)])
+
+
+def _targets(batch: csr_array, device: torch.device) -> Tensor:
+    """A batch's rows of Y, dense, made on the device."""
+    targets = torch.zeros(batch.shape, device=device)
+    rows = np.repeat(np.arange(batch.shape[0]), np.diff(batch.indptr))
+    places = on_device(rows * batch.shape[1] + batch.indices.astype(np.int64), device)
+    targets.view(-1).index_fill_(0, places, 1.0)
+    return targets

@@ -14,11 +14,12 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from depl.core.ranking import Ranking
-from depl.neural.encoder import DualEncoder
-from depl.neural.encoding import Texts, encode, rank
+from depl.neural.encoder import DualEncoder, encode, rank
 from depl.neural.index import APPROXIMATE_FROM, LabelIndex
 from depl.neural.neighbours import votes
-from depl.neural.tokens import tokenize
+from depl.neural.tokens import Texts, tokenize
+
+Vectors = Tensor  # documents or labels as ``encode`` gives them, (n, size)
 
 _SCORES = 2**25  # at most so many in memory together: 128 MB
 

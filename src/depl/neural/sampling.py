@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from depl.core.corpus import carried
 from depl.core.ranking import Ranking
 
 
@@ -64,13 +65,6 @@ class LabelSampler:
 
     def _negatives(self, ranking: Ranking, n: int) -> NDArray[np.int32]:
         """The first n seen labels of each row that the document does not carry; -1 behind them."""
-        n_labels = self.Y.shape[1]
-        rows = np.repeat(np.arange(self.Y.shape[0], dtype=np.int64), np.diff(self.Y.indptr))
-        carried = rows * n_labels + self.Y.indices
-        pairs = np.arange(len(ranking), dtype=np.int64)[:, None] * n_labels + ranking.indices
-        wrong = np.isin(ranking.indices, self.seen) & ~np.isin(pairs, carried)
-        # A stable sort by "is not a negative" brings the negatives to the front in their order.
-        order = np.argsort(~wrong, axis=1, kind="stable")[:, :n]
-        picked = np.take_along_axis(ranking.indices, order, axis=1)
-        picked[~np.take_along_axis(wrong, order, axis=1)] = -1
-        return picked
+        documents = np.arange(len(ranking))[:, None]
+        wrong = np.isin(ranking.indices, self.seen) & ~carried(self.Y, documents, ranking.indices)
+        return ranking.keep(wrong).top(n).indices

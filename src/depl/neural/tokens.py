@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from depl.core.errors import MissingExtraError
+from depl.core.errors import MissingExtraError, RunError
 from depl.core.progress import track
+from depl.core.storage import read_tensors, write_tensors
 
+_FILE = "tokens.safetensors"
 _CHARACTERS = 8  # a token that are read; most have fewer
 _CHUNK = 2_000  # texts a call of the tokenizer, which works on them in parallel
 
@@ -55,6 +57,33 @@ class Tokens:
         # Position of every token of the result: its text's start plus its place in the text.
         places = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], lengths)
         return Tokens(self.ids[places], indptr)
+
+    def save(self, folder: Path) -> None:
+        """Write the ids, in two bytes each where they fit."""
+        small = self.ids.max(initial=0) < 2**16
+        ids = self.ids.astype(np.uint16 if small else np.int32)
+        write_tensors(folder / _FILE, {"ids": ids, "indptr": self.indptr})
+
+    @classmethod
+    def load(cls, folder: Path) -> Tokens:
+        """Read what ``save`` wrote."""
+        kept = read_tensors(folder / _FILE, "ids", "indptr")
+        ids, indptr = kept["ids"].astype(np.int32), kept["indptr"]
+        if (
+            not len(indptr)
+            or indptr[0] != 0
+            or indptr[-1] != len(ids)
+            or (np.diff(indptr) < 0).any()
+        ):
+            raise RunError(
+                f"{folder / _FILE} is damaged: its texts do not fit its {len(ids)} tokens. Delete "
+                f"its folder and fit again."
+            )
+        return cls(ids, indptr)
+
+
+# Tokens, or the encoder's pooled states of the texts, where it is not to be trained.
+Texts = Tokens | NDArray[np.float32]
 
 
 def load_tokenizer(folder: Path):  # type: ignore[no-untyped-def]  # noqa: ANN201 - an extra
@@ -103,6 +132,13 @@ def tokenize(texts: Sequence[str], folder: Path, max_tokens: int) -> Tokens:
             found[j] = encoding.ids
         rows += found
     return Tokens.from_rows(rows)
+
+
+def token_counter(folder: Path) -> Callable[[str], int]:
+    """Counts the tokens of a text as the tokenizer in a folder does, special ones left out."""
+    tokenizer = load_tokenizer(folder)
+    tokenizer.no_truncation()
+    return cache(lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids))
 
 
 def _beginning(text: str, length: int) -> str:

@@ -28,10 +28,9 @@ from depl.core.progress import Tell, bar
 from depl.neural.checkpoints import Checkpoint
 from depl.neural.distributed import Processes
 from depl.neural.encoder import DualEncoder
-from depl.neural.encoding import Texts
-from depl.neural.objectives import Classify, Objective, Retrieve, make_loss
+from depl.neural.losses import Classify, Objective, Retrieve, make_loss
 from depl.neural.sampling import LabelSampler
-from depl.neural.tokens import Tokens
+from depl.neural.tokens import Texts, Tokens
 
 _TELL_EVERY = 20  # steps between two looks at the loss: a look makes the GPU wait
 

@@ -1,9 +1,9 @@
-"""From a training corpus to a run folder: what comes after what, and what need not be made again.
+"""From a training corpus to a run folder, making only what is not there yet.
 
-Every stage writes into a temporary folder that is renamed when it is whole; then the manifest gets
-the stage's *fingerprint*: a hash of its settings and of the fingerprints before it. A stage whose
-fingerprint stands in the manifest is skipped. Resuming after a kill, changing one setting, and
-``--until``/``--from`` are all this one rule.
+Every stage writes into a temporary folder that is renamed when it is complete; then the manifest
+gets the stage's *fingerprint*: a hash of its settings and of the fingerprints of the stages it
+needs. A stage whose fingerprint is in the manifest is skipped. Resuming after a kill, changing one
+setting, and ``--until``/``--from`` are all this one rule.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from depl.core import storage
 from depl.core.corpus import Corpus
 from depl.core.errors import ConfigError, RunError
-from depl.pipeline import sparse
-from depl.pipeline.stages import Stage, Work
+from depl.pipeline.stages import STAGE_NAMES, STAGES, Stage, dependents
+from depl.pipeline.work import Work
 from depl.run.config import Config
-from depl.run.folder import FORMAT_VERSION, Run, write_corpus
+from depl.run.folder import Run, fingerprint, write_corpus
 
 if TYPE_CHECKING:
     from depl.neural.distributed import Processes
@@ -43,95 +43,7 @@ class Event:
     seconds: float = 0.0
 
 
-def _neural(name: str) -> Callable[[Work], None]:
-    """A stage of the neural half, which is imported when it is needed and not before."""
-
-    def make(work: Work) -> None:
-        from depl.pipeline import neural
-
-        getattr(neural, f"make_{name}")(work)
-
-    return make
-
-
-def _is_neural(config: Config) -> bool:
-    return config.neural
-
-
-def _is_frozen(config: Config) -> bool:
-    return config.encoder.training == "frozen"
-
-
-def _names_apart(config: Config) -> dict[str, Any]:
-    """Setting of the stages that keep label names beside the texts that labels are known by."""
-    return {} if config.retrieval.label_text == "name" else {"names": True}
-
-
-# The corpus comes first: it is the input, and its fingerprint that of its contents.
-STAGES = (
-    Stage("features", lambda c: c.section("features"), sparse.make_features),
-    Stage(
-        "linear",
-        lambda c: c.section("linear") | {"seed": c.seed, "validation": c.validation},
-        sparse.make_linear,
-    ),
-    Stage(
-        "descriptions",
-        lambda c: c.section("descriptions") | {"tokens of": c.encoder.name if c.neural else None},
-        sparse.make_descriptions,
-    ),
-    Stage(
-        "rehearsal",
-        lambda c: {"validation": c.validation, "depth": c.fusion.depth},
-        sparse.make_rehearsal,
-    ),
-    Stage(
-        "tokens",
-        lambda c: {"name": c.encoder.name, "max_tokens": c.encoder.max_tokens},
-        _neural("tokens"),
-        needed=_is_neural,
-    ),
-    Stage(
-        "states",
-        lambda c: (
-            {
-                "pooling": (c.encoder.document_pooling, c.encoder.label_pooling),
-                "int8": c.encoder.int8,
-                "label_text": c.retrieval.label_text,
-            }
-            | _names_apart(c)
-        ),
-        _neural("states"),
-        needed=_is_frozen,
-    ),
-    Stage(
-        "classifier",
-        lambda c: c.section("classifier") | c.section("encoder") | {"seed": c.seed},
-        _neural("classifier"),
-        needed=_is_neural,
-        shared=True,
-    ),
-    Stage(
-        "encoder",
-        lambda c: c.section("retrieval"),
-        _neural("encoder"),
-        needed=_is_neural,
-        shared=True,
-    ),
-    Stage("index", _names_apart, _neural("index"), needed=_is_neural),
-    Stage(
-        "fusion",
-        lambda c: c.section("fusion") | c.section("neighbours"),
-        sparse.make_fusion,
-    ),
-)
 _NOTHING: str | None = None  # what the first process tells the others where a stage is kept
-STAGE_NAMES = ("corpus", *(stage.name for stage in STAGES))
-
-
-def stage_names(config: Config) -> tuple[str, ...]:
-    """The stages of a run with these settings, in their order."""
-    return ("corpus", *(stage.name for stage in STAGES if stage.needed(config)))
 
 
 def fit(
@@ -157,16 +69,16 @@ def fit(
     until : str or None
         Stop after this stage.
     redo_from : str or None
-        Make this stage and those behind it again even if they are valid.
+        Make this stage and those that need it again even if they are valid.
     overwrite : bool
         Replace a run on another corpus.
     observe : callable
-        Is told of every stage: kept, started, done.
+        Called with an ``Event`` for every stage: kept, started, done.
 
     Returns
     -------
     Run
-        The folder, with everything up to ``until`` whole.
+        The folder, with everything up to ``until`` complete.
     """
     for name in (until, redo_from):
         if name is not None and name not in STAGE_NAMES:
@@ -181,6 +93,8 @@ def fit(
     config = config or (Run.open(out).config() if corpus is None else Config())
     run = Run(out)
     _refuse_strangers(run)
+    if corpus is None:
+        run.upgrade()
     team = _launched(config)
     if team is not None and not team.first:
         _follow(run, config, team, until)
@@ -194,20 +108,24 @@ def fit(
             )
         write_corpus(work.folder, corpus)
 
-    if config.neural and "tokens" not in run.manifest()["stages"]:
+    if config.neural and not run.has("documents"):
         from depl.neural.encoder_files import find_encoder
 
-        find_encoder(config.encoder.name)  # an encoder that is not there is told before the work
+        find_encoder(config.encoder.name)  # a missing encoder is reported before the work begins
     with run.locked():
         _refuse_other_corpus(run, contents, overwrite)
         run.write_manifest(run.manifest())
         storage.write_json(run.path / "config.json", config.to_dict())
-        first = Stage("corpus", lambda _: {"contents": contents}, keep_corpus)
-        before, forced = "", False
+        first = Stage("corpus", keep_corpus, (), lambda _: {"contents": contents})
+        redone = dependents(redo_from) if redo_from is not None else set()
+        made: dict[str, str] = {}  # fingerprints
         for stage in (first, *STAGES):
-            if stage.needed(config):
-                forced = forced or stage.name == redo_from
-                before = _bring_up_to_date(run, stage, config, before, forced, team, observe)
+            if stage.wanted(config):
+                inputs = {name: made[name] for name in stage.needs if name in made}
+                forced = stage.name in redone
+                made[stage.name] = _bring_up_to_date(
+                    run, stage, config, inputs, forced, team, observe
+                )
             if stage.name == until:
                 break
     return Run(out)
@@ -225,7 +143,7 @@ def _launched(config: Config) -> Processes | None:
 def _follow(run: Run, config: Config, team: Processes, until: str | None) -> None:
     """What every process but the first does: take part in the stages that are made together."""
     for stage in STAGES:
-        if stage.needed(config) and stage.shared:
+        if stage.wanted(config) and stage.shared:
             scratch = team.agree(_NOTHING)
             if scratch is not None:
                 with TemporaryDirectory() as nowhere:
@@ -239,14 +157,14 @@ def _bring_up_to_date(
     run: Run,
     stage: Stage,
     config: Config,
-    before: str,
+    inputs: dict[str, str],
     forced: bool,
     team: Processes | None,
     observe: Callable[[Event], None],
 ) -> str:
     """Make a stage unless it is valid; gives its fingerprint."""
     settings = stage.settings(config)
-    wanted = storage.fingerprint(FORMAT_VERSION, stage.name, settings, before)
+    wanted = fingerprint(stage.name, settings, inputs)
     manifest = run.manifest()
     entry = manifest["stages"].get(stage.name)
     folder = run.path / stage.name
@@ -260,9 +178,9 @@ def _bring_up_to_date(
         observe(Event(stage.name, "kept"))
         return wanted
     observe(Event(stage.name, "started", _difference(entry, settings, forced)))
-    # From here until the stage is whole, neither it nor what rests on it is in the manifest: a kill
-    # at any moment leaves a folder that the next fit knows to be unfinished.
-    for name in STAGE_NAMES[STAGE_NAMES.index(stage.name) :]:
+    # Until the stage is complete, neither it nor what needs it is in the manifest: a kill at any
+    # moment leaves a folder that the next fit knows to be unfinished.
+    for name in dependents(stage.name):
         manifest["stages"].pop(name, None)
     run.write_manifest(manifest)
     start = time.perf_counter()
@@ -298,7 +216,7 @@ def _difference(entry: dict[str, Any] | None, settings: dict[str, Any], forced: 
         for key, value in plain.items()
         if entry["settings"].get(key) != value
     ]
-    return "made again: " + (", ".join(changed) or "what it rests on has changed")
+    return "made again: " + (", ".join(changed) or "a stage that it needs has changed")
 
 
 def _refuse_strangers(run: Run) -> None:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from depl.core import storage
 from depl.core.ranking import Ranking
 from depl.evaluation import metrics
 from depl.neural import encoder_files
 from depl.neural.checkpoints import Checkpoint
+from depl.neural.curves import Curves
 from depl.neural.distributed import Processes
-from depl.neural.encoder import DualEncoder
-from depl.neural.encoding import Side, Texts, encode, pooled_states
+from depl.neural.encoder import DualEncoder, Side, encode, pooled_states
 from depl.neural.index import LabelIndex
-from depl.neural.objectives import Objective
+from depl.neural.losses import Objective
 from depl.neural.retriever import (
     Retriever,
     classifier_ranking,
@@ -32,75 +28,73 @@ from depl.neural.retriever import (
     retrieval_ranking,
 )
 from depl.neural.sampling import LabelSampler
-from depl.neural.tokens import load_tokenizer, tokenize
-from depl.neural.training import Outcome, Progress, Schedule, Validation, train
-from depl.pipeline.sparse import HARD_DEPTH
-from depl.pipeline.stages import Work
+from depl.neural.tokens import Texts, Tokens, tokenize
+from depl.neural.training import Outcome, Schedule, Validation, train
+from depl.pipeline.work import Work
 from depl.run.config import ClassifierConfig, Config, RetrievalConfig
-from depl.run.folder import Fold, Rehearsal, Run, write_tokens
+from depl.run.folder import FOLDS, STATES, Fold, Run
 
-_FOLDS: tuple[Fold, ...] = ("rehearsal", "final")
+_TEXTS_OF: dict[Fold, str] = {"final": "descriptions", "held_out": "held_out"}
 _BEST = 5  # labels a document that decide when to stop
 
 
-def token_counter(config: Config) -> Callable[[str], int]:
-    """Counts the encoder's tokens of a text."""
-    tokenizer = load_tokenizer(encoder_files.find_encoder(config.encoder.name))
-    tokenizer.no_truncation()
-    return cache(lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids))
+def make_negatives(work: Work) -> None:
+    """How each fold's SVM ranks the documents it was fitted on: the best wrong labels are hard."""
+    run = work.run
+    X, most = run.train_vectors(), int(np.diff(run.Y.indptr).max(initial=0))
+    for fold in FOLDS:
+        # A document's own labels are passed over, so there must be room for them.
+        depth = work.config.retrieval.hard_negatives + most
+        ranking = run.svm(fold).rank(X[run.rows(fold)], min(depth, len(run.labels)))
+        storage.write_ranking(work.folder / f"{fold}.safetensors", ranking)
 
 
-def make_tokens(work: Work) -> None:
-    """Token ids of documents and label texts, and the SVM's hard negatives."""
-    run, config = work.run, work.config
-    folder = encoder_files.find_encoder(config.encoder.name)
-    write_tokens(
-        work.folder, "documents", tokenize(run.train().texts, folder, config.encoder.max_tokens)
+def make_documents(work: Work) -> None:
+    """Token ids of the training documents; with a frozen encoder, its states of them."""
+    _keep_texts(
+        work, work.folder, work.run.train().texts, work.config.encoder.max_tokens, "document"
     )
-    label_texts = {
-        "names": run.labels.names,
-        "descriptions": run.descriptions()[0],
-        "rehearsal": storage.read_table(run.require("rehearsal") / "descriptions.parquet")[
-            "description"
-        ],
-    }
-    for name, texts in label_texts.items():
-        longest = config.descriptions.max_tokens + 2  # with the two special ones
-        write_tokens(work.folder, name, tokenize(texts, folder, longest))
-    hard = run.linear().rank(run.train_vectors(), HARD_DEPTH)
-    storage.write_ranking(work.folder / "hard.safetensors", hard)
 
 
-def make_states(work: Work) -> None:
-    """What a frozen encoder makes of documents and labels, computed once."""
-    encoder = new_encoder(work.config, 0).to(_team(work).device)
-    sides: dict[str, Side] = {"documents": "document", "names": "label"}
-    sides |= {_label_tokens(work.config, fold): "label" for fold in _FOLDS}
-    for name, side in sides.items():
-        states = pooled_states(encoder, work.run.tokens(name), side)
-        halves = states.cpu().numpy().astype(np.float16)
-        storage.write_tensors(work.folder / f"{name}.safetensors", {"states": halves})
+def make_label_texts(work: Work) -> None:
+    """The same of names and, where labels are known by them, pseudo descriptions."""
+    run, config = work.run, work.config
+    texts = {"names": run.labels.names}
+    if config.retrieval.label_text == "description":
+        texts |= {_TEXTS_OF[fold]: run.descriptions(fold).texts for fold in FOLDS}
+    longest = config.descriptions.max_tokens + 2  # with the two special ones
+    for name, some in texts.items():
+        _keep_texts(work, work.folder / name, some, longest, "label")
+
+
+def _keep_texts(work: Work, folder: Path, texts: Sequence[str], longest: int, side: Side) -> None:
+    tokens = tokenize(texts, encoder_files.find_encoder(work.config.encoder.name), longest)
+    tokens.save(folder)
+    if work.config.encoder.training == "frozen":
+        encoder = new_encoder(work.config, 0).to(_team(work).device)
+        states = pooled_states(encoder, tokens, side).cpu().numpy().astype(np.float16)
+        storage.write_tensors(folder / STATES, {"states": states})
 
 
 def make_classifier(work: Work) -> None:
-    """Encoder and head: the first neural stage, in rehearsal and for good."""
+    """Encoder and head: the first neural stage, held out and final."""
     config, n_labels = work.config, len(work.run.labels)
-    _rehearse_and_train(
+    _train_both_folds(
         work, "classifier", lambda fold: new_encoder(config, n_labels), config.classifier
     )
 
 
 def make_encoder(work: Work) -> None:
-    """DE-ret, DEPL or DEPL+c: the second neural stage, in rehearsal and for good."""
+    """DE-ret, DEPL or DEPL+c: the second neural stage, held out and final."""
     run, objective = work.run, work.config.retrieval.objective
 
     def start(fold: Fold) -> DualEncoder:
         return encoder_files.load(run.encoder_folder("classifier", fold))
 
-    _rehearse_and_train(work, objective, start, work.config.retrieval)
+    _train_both_folds(work, objective, start, work.config.retrieval)
 
 
-def _rehearse_and_train(
+def _train_both_folds(
     work: Work,
     objective: Objective,
     start: Callable[[Fold], DualEncoder],
@@ -110,14 +104,14 @@ def _rehearse_and_train(
     outcome: Outcome | None = None
     team = _team(work)
     source = encoder_files.find_encoder(work.config.encoder.name)
-    for fold in _FOLDS:
+    for fold in FOLDS:
         encoder = start(fold).to(team.device)
         stop_after = outcome.epochs if outcome is not None else None
         outcome = _train(work, encoder, objective, section, fold, stop_after, team)
         if objective == "dual":
             encoder.head = None  # it belongs to the encoder as it was before
         if team.first:
-            target = work.folder if fold == "final" else work.folder / "rehearsal"
+            target = work.folder if fold == "final" else work.folder / fold
             max_tokens = work.config.encoder.max_tokens
             encoder_files.save(encoder.cpu(), target, source, max_tokens=max_tokens)
             storage.write_json(target / "training.json", asdict(outcome))
@@ -133,26 +127,25 @@ def _train(
     team: Processes,
 ) -> Outcome:
     run, config = work.run, work.config
-    rehearsal = run.rehearsal()
-    rows = rehearsal.rest if fold == "rehearsal" else np.arange(run.Y.shape[0])
+    rows = run.rows(fold)
     Y = run.Y[rows]
     labels, sampler = None, None
     if isinstance(section, RetrievalConfig):
         labels = _label_texts(run, config, fold)
         sampler = LabelSampler(
             Y,
-            run.hard_negatives(fold),
+            run.negatives(fold),
             n_hard=section.hard_negatives,
             size=section.labels_per_batch,
         )
     validate = None
-    if fold == "rehearsal":
-        validate = _validation(run, config, rehearsal, labels)
+    if fold == "held_out":
+        validate = _validation(run, config, labels)
     title = f"{work.folder.name.strip('.').removesuffix('.tmp')} ({fold})"
-    with _Curves(run.path / "logs", title, config.tensorboard and team.first) as curves:
+    with Curves(run.path / "logs", title, config.tensorboard and team.first) as curves:
         return train(
             encoder,
-            _documents(run, config, rows),
+            _documents(run, rows),
             Y,
             objective=objective,
             schedule=schedule_of(section),
@@ -173,36 +166,36 @@ def make_index(work: Work) -> None:
     run, config = work.run, work.config
     encoder = encoder_files.load(run.encoder_folder("encoder")).to(_team(work).device)
     labels = _label_texts(run, config, "final")
-    documents = _documents(run, config, np.arange(run.Y.shape[0]))
     index_labels(encoder, labels).save(work.folder / "labels")
     names = _index_names(run, config, encoder)
     if names is not None:
         names.save(work.folder / "names")
-    index_documents(encoder, documents).save(work.folder / "documents")
+    index_documents(encoder, run.texts("documents")).save(work.folder / "documents")
 
 
-def rehearsed_rankings(run: Run, config: Config, rehearsal: Rehearsal) -> dict[str, Ranking]:
-    """What the neural parts, trained without the validation slice, say of it."""
-    encoder = encoder_files.load(run.encoder_folder("encoder", "rehearsal"))
+def held_out_rankings(run: Run, config: Config) -> dict[str, Ranking]:
+    """How the neural parts, trained without the validation slice, rank it."""
+    encoder = encoder_files.load(run.encoder_folder("encoder", "held_out"))
     encoder.to(Processes.launched(config.device).device)
+    held_out, rest = run.slice
     retriever = Retriever(
         encoder,
-        index_labels(encoder, _label_texts(run, config, "rehearsal")),
-        index_documents(encoder, _documents(run, config, rehearsal.rest)),
-        run.Y[rehearsal.rest],
+        index_labels(encoder, _label_texts(run, config, "held_out")),
+        index_documents(encoder, _documents(run, rest)),
+        run.Y[rest],
         names=_index_names(run, config, encoder),
         neighbours=config.neighbours.k,
         sharpness=config.neighbours.sharpness,
     )
-    held_out = encode(encoder, _documents(run, config, rehearsal.held_out), "document")
-    return retriever.rank(held_out, config.fusion.depth)
+    vectors = encode(encoder, _documents(run, held_out), "document")
+    return retriever.rank(vectors, config.fusion.depth)
 
 
 def _index_names(run: Run, config: Config, encoder: DualEncoder) -> LabelIndex | None:
-    """The labels' names; None where labels are known by them anyway: it would be a part twice."""
+    """The labels' names; None where the label texts are the names: it would be a part twice."""
     if config.retrieval.label_text == "name":
         return None
-    return index_labels(encoder, _texts(run, config, "names"))
+    return index_labels(encoder, run.texts("label_texts", "names"))
 
 
 def _team(work: Work) -> Processes:
@@ -223,28 +216,16 @@ def new_encoder(config: Config, n_labels: int) -> DualEncoder:
     )
 
 
-def _documents(run: Run, config: Config, rows: NDArray[np.int64]) -> Texts:
+def _documents(run: Run, rows: NDArray[np.int64]) -> Texts:
     """Training documents as the trainer takes them: tokens, or a frozen encoder's states."""
-    if config.encoder.training == "frozen":
-        return run.states("documents")[rows]
-    return run.tokens("documents").take(rows)
+    texts = run.texts("documents")
+    return texts.take(rows) if isinstance(texts, Tokens) else texts[rows]
 
 
 def _label_texts(run: Run, config: Config, fold: Fold) -> Texts:
     """Label names or pseudo descriptions, likewise."""
-    return _texts(run, config, _label_tokens(config, fold))
-
-
-def _texts(run: Run, config: Config, name: str) -> Texts:
-    """All that the run keeps under this name, likewise."""
-    return run.states(name) if config.encoder.training == "frozen" else run.tokens(name)
-
-
-def _label_tokens(config: Config, fold: Fold) -> str:
-    """What the tokens of the labels' texts are called."""
-    if config.retrieval.label_text == "name":
-        return "names"
-    return "descriptions" if fold == "final" else "rehearsal"
+    by_name = config.retrieval.label_text == "name"
+    return run.texts("label_texts", "names" if by_name else _TEXTS_OF[fold])
 
 
 def schedule_of(section: ClassifierConfig | RetrievalConfig) -> Schedule:
@@ -257,12 +238,13 @@ def schedule_of(section: ClassifierConfig | RetrievalConfig) -> Schedule:
 
 
 def _validation(
-    run: Run, config: Config, rehearsal: Rehearsal, labels: Texts | None
+    run: Run, config: Config, labels: Texts | None
 ) -> Callable[[DualEncoder], Validation]:
     """Scores every branch on the validation slice; the mean of P@5 and PSP@5 decides."""
-    documents = _documents(run, config, rehearsal.held_out)
-    truth, known = run.Y[rehearsal.held_out], csr_array(run.Y[rehearsal.rest])
-    inverse = metrics.inverse_propensities(known.sum(axis=0), len(rehearsal.rest))
+    held_out, rest = run.slice
+    documents, truth = _documents(run, held_out), run.Y[held_out]
+    counts = np.bincount(run.Y[rest].indices, minlength=run.Y.shape[1])
+    inverse = metrics.inverse_propensities(counts, len(rest))
 
     def validate(encoder: DualEncoder) -> Validation:
         vectors = encode(encoder, documents, "document")
@@ -283,43 +265,3 @@ def _validation(
         return Validation((decisive["P@5"] + decisive["PSP@5"]) / 2, branches)
 
     return validate
-
-
-class _Curves:
-    """Loss, speed and validation scores as JSON lines, and for TensorBoard where wanted."""
-
-    def __init__(self, folder: Path, title: str, tensorboard: bool) -> None:
-        self._path = folder / f"{title.replace(' ', '-').replace('(', '').replace(')', '')}.jsonl"
-        self._open = False  # whether what is in the file is ours
-        self._writer: Any = None
-        if tensorboard:
-            from torch.utils.tensorboard import SummaryWriter
-
-            self._writer = SummaryWriter(folder / "tensorboard" / self._path.stem)
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def __enter__(self) -> _Curves:
-        return self
-
-    def add(self, progress: Progress) -> None:
-        """Write one reading, and drop what a killed training wrote behind its last checkpoint."""
-        line = {k: v for k, v in asdict(progress).items() if v is not None}
-        if not self._open:
-            kept = []
-            if self._path.exists():
-                kept = [x for x in self._path.read_text().splitlines() if x.endswith("}")]
-                while kept and json.loads(kept[-1])["step"] >= progress.step:
-                    kept.pop()
-            storage.write_text(self._path, "".join(f"{x}\n" for x in kept))
-            self._open = True
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        if self._writer is not None:
-            self._writer.add_scalar("loss", progress.loss, progress.step)
-            for branch, scores in (line.get("validation") or {}).get("branches", {}).items():
-                for name, value in scores.items():
-                    self._writer.add_scalar(f"{branch}/{name}", value, progress.step)
-
-    def __exit__(self, *ignored: object) -> None:
-        if self._writer is not None:
-            self._writer.close()

@@ -1,36 +1,152 @@
-"""What a stage is."""
+"""The stages of a run as a table: what each needs, and which settings it depends on.
+
+A setting remakes the stages that name it, and those that need them; no others. The order is one in
+which every stage comes after what it needs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from depl.pipeline import fusion, sparse
+from depl.pipeline.work import Work
 from depl.run.config import Config
-from depl.run.folder import Run
 
-if TYPE_CHECKING:
-    from depl.neural.distributed import Processes
-
-
-@dataclass(frozen=True)
-class Work:
-    """What a stage is given to do its work."""
-
-    run: Run
-    config: Config
-    folder: Path  # becomes the stage's folder when it is whole
-    scratch: Path  # outlives a kill, so that long work can be continued; need not exist
-    processes: Processes | None = None  # with whom a shared stage is made
+Settings = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step: where its result goes, which settings it depends on, and how it is made."""
+    """One step of a fit.
+
+    Parameters
+    ----------
+    name : str
+        The stage's name, and that of its folder.
+    make : callable
+        Makes the result in ``Work.folder``.
+    needs : tuple of str
+        The stages whose results it reads.
+    settings : callable
+        The settings that its result depends on, as plain values.
+    wanted : callable
+        Whether a run with these settings has it.
+    shared : bool
+        Whether all processes make it together, where there are several.
+    """
 
     name: str
-    settings: Callable[[Config], dict[str, Any]]
     make: Callable[[Work], None]
-    needed: Callable[[Config], bool] = lambda config: True
-    shared: bool = False  # made by all processes together where there are several
+    needs: tuple[str, ...]
+    settings: Callable[[Config], Settings]
+    wanted: Callable[[Config], bool] = lambda config: True
+    shared: bool = False
+
+
+def _neural(
+    name: str, *needs: str, settings: Callable[[Config], Settings], shared: bool = False
+) -> Stage:
+    """A stage of the neural half, which is imported when it is needed and not before."""
+
+    def make(work: Work) -> None:
+        from depl.pipeline import neural
+
+        getattr(neural, f"make_{name}")(work)
+
+    return Stage(name, make, needs, settings, lambda config: config.neural, shared)
+
+
+def _linear(c: Config) -> Settings:
+    # The slice matters only where C is chosen on it.
+    return (
+        c.section("linear")
+        | {"seed": c.seed}
+        | ({"validation": c.validation} if c.linear.C_grid else {})
+    )
+
+
+def _documents(c: Config) -> Settings:
+    texts = {"name": c.encoder.name, "max_tokens": c.encoder.max_tokens}
+    return texts | _frozen(c, document_pooling=c.encoder.document_pooling)
+
+
+def _label_texts(c: Config) -> Settings:
+    texts = {"name": c.encoder.name, "label_text": c.retrieval.label_text}
+    return texts | _frozen(c, label_pooling=c.encoder.label_pooling)
+
+
+def _frozen(c: Config, **pooling: str) -> Settings:
+    """What the states of a frozen encoder depend on; a trained one has none."""
+    return {"int8": c.encoder.int8, **pooling} if c.encoder.training == "frozen" else {}
+
+
+# The corpus comes before all of them: it is the input.
+STAGES = (
+    Stage("features", sparse.make_features, ("corpus",), lambda c: c.section("features")),
+    Stage("linear", sparse.make_linear, ("corpus", "features"), _linear),
+    Stage(
+        "held_out",
+        sparse.make_held_out,
+        ("corpus", "features", "linear"),
+        lambda c: {"validation": c.validation, "seed": c.seed},
+    ),
+    Stage(
+        "descriptions",
+        sparse.make_descriptions,
+        ("corpus", "features", "linear", "held_out"),
+        lambda c: c.section("descriptions") | {"tokens_of": c.encoder.name if c.neural else None},
+    ),
+    _neural(
+        "negatives",
+        "corpus",
+        "features",
+        "linear",
+        "held_out",
+        settings=lambda c: {"hard_negatives": c.retrieval.hard_negatives},
+    ),
+    _neural("documents", "corpus", settings=_documents),
+    _neural("label_texts", "corpus", "descriptions", settings=_label_texts),
+    _neural(
+        "classifier",
+        "corpus",
+        "held_out",
+        "documents",
+        settings=lambda c: c.section("classifier") | c.section("encoder") | {"seed": c.seed},
+        shared=True,
+    ),
+    _neural(
+        "encoder",
+        "corpus",
+        "held_out",
+        "negatives",
+        "documents",
+        "label_texts",
+        "classifier",
+        settings=lambda c: c.section("retrieval") | {"seed": c.seed},
+        shared=True,
+    ),
+    _neural("index", "documents", "label_texts", "encoder", settings=lambda c: {}),
+    Stage(
+        "fusion",
+        fusion.make_fusion,
+        ("corpus", "features", "held_out", "descriptions", "documents", "label_texts", "encoder"),
+        lambda c: c.section("fusion") | {"neighbours": c.section("neighbours"), "seed": c.seed},
+    ),
+)
+STAGE_NAMES = ("corpus", *(stage.name for stage in STAGES))
+
+
+def stage_names(config: Config) -> tuple[str, ...]:
+    """The stages of a run with these settings, in their order."""
+    return ("corpus", *(stage.name for stage in STAGES if stage.wanted(config)))
+
+
+def dependents(name: str) -> set[str]:
+    """A stage and all that need it, directly or not."""
+    found = {name}
+    for stage in STAGES:
+        if found.intersection(stage.needs):
+            found.add(stage.name)
+    return found

@@ -12,12 +12,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
 from depl.core.errors import RunError
-from depl.core.storage import explain_os_errors, lock
+from depl.core.storage import explain_os_errors, locked
 from depl.readers.documents import Document
 from depl.readers.suggestions import Suggested, flush, open_store
 
@@ -58,6 +59,8 @@ class SuggestionFile:
         self.passing_over = False
         self._store = open_store(path)
         self._log_path = path.with_name(f"{path.name}.resume.jsonl")
+        self._lock_path = path.with_name(f".{path.name}.lock")
+        self._held = ExitStack()
         self._log: BinaryIO | None = None
         self._log_size = 0
         self._hash = hashlib.sha256()
@@ -80,6 +83,8 @@ class SuggestionFile:
     ) -> None:
         if self._log is not None:
             self._log.close()
+            self._held.close()
+            self._lock_path.unlink(missing_ok=True)
 
     def begin(self, made_from: Mapping[str, object]) -> None:
         """Say what the suggestions come from; a file begun with something else is refused."""
@@ -173,11 +178,10 @@ class SuggestionFile:
         """Cut off what came after the last point, or begin anew."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._log = self._log_path.open("ab")
-        if not lock(self._log, wait=False):
-            raise RunError(
-                f"Another process is writing {self.path} right now. Wait for it, or name another "
-                f"file."
-            )
+        busy = f"Another process is writing {self.path} right now."
+        self._held.enter_context(
+            locked(self._lock_path, busy=f"{busy} Wait for it, or name another file.")
+        )
         self._log.truncate(self._log_size)
         if not self._log_size:
             self._write(self._log, self._begun)

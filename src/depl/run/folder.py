@@ -1,39 +1,39 @@
-"""A run folder: what lies where in it, and how each stage's result is read and written.
+"""A run folder: what is where in it, and how each stage's result is read.
 
 ::
 
-    manifest.json                 which stages are whole, from what, how long they took
-    config.json                   the settings the run was last fitted with
+    manifest.json   which stages are complete, what they were made from, how long they took
+    config.json     the settings the run was last fitted with
     corpus/         labels.parquet, train.parquet, Y.safetensors
-    features/       terms.parquet, X.safetensors
-    linear/         weights.safetensors, solved.safetensors
-    descriptions/   descriptions.parquet, names.safetensors, owners.safetensors
-    rehearsal/      the sparse half without the validation slice: what it says of the slice
-    tokens/         token ids of documents and labels; the SVM's hard negatives
-    states/         the encoder's states of documents and labels (frozen encoders only)
-    classifier/     the encoder after the first neural stage; rehearsal/ in it: without the slice
+    features/       the fitted tf-idf; X.safetensors, the vectors of the training documents
+    linear/         the SVM
+    held_out/       slice.safetensors: which documents are held out; the SVM fitted without them
+    descriptions/   keywords, pseudo descriptions, name vectors; held_out/ in it: by that SVM
+    negatives/      the SVM's ranking of the documents it was fitted on, for hard negatives
+    documents/      token ids of the training documents; their states, if the encoder is frozen
+    label_texts/    the same of names, descriptions and held_out descriptions
+    classifier/     the encoder after the first neural stage; held_out/ in it: of the held-out fit
     encoder/        the encoder after the second, likewise
-    index/          labels/, documents/: their vectors
-    fusion/         how the parts' rankings become one, and thresholds.json
+    index/          labels/, names/, documents/: their vectors
+    fusion/         how the parts' rankings become one; thresholds.json
+    labels/         people's edits of labels
     logs/           training curves
     report/         what ``depl evaluate`` wrote
 
-The rehearsal is the whole method fitted without the validation slice. Everything that must be
-chosen or fitted on documents the parts have not seen (epochs, fusion, probabilities) is chosen in
-the rehearsal; the parts are then fitted anew on all training documents.
+A held-out fit is the whole method fitted without the validation slice. Everything that must be
+chosen or fitted on documents that the parts have not seen (epochs, fusion, calibration) is chosen
+there; the parts are then fitted again on all training documents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
@@ -44,17 +44,27 @@ from depl.core.ranking import Ranking
 from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.neural.index import LabelIndex
-from depl.neural.tokens import Tokens
+from depl.neural.tokens import Texts, Tokens
 from depl.run.config import Config
-from depl.sparse.keywords import Keywords
+from depl.sparse.keywords import Descriptions
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 
-FORMAT_VERSION = 2
-THRESHOLDS = "thresholds.json"
+FORMAT_VERSION = 3
+_SAME_CORPUS = (2,)  # older formats whose documents can be read, so that the rest can be made again
 
-Fold = Literal["rehearsal", "final"]
+STATES = "states.safetensors"
+
+Fold = Literal["held_out", "final"]
+FOLDS: tuple[Fold, ...] = ("held_out", "final")
+
+
+class Slice(NamedTuple):
+    """Positions of the training documents that are held out, and of the rest; both ascending."""
+
+    held_out: NDArray[np.int64]
+    rest: NDArray[np.int64]
 
 
 class Run:
@@ -92,7 +102,23 @@ class Run:
         return (self.path / "manifest.json").is_file()
 
     def manifest(self) -> dict[str, Any]:
-        """What is whole in this folder; an empty manifest when there is none."""
+        """What is complete in this folder; an empty manifest when there is none."""
+        manifest = self._read_manifest()
+        found = manifest["format_version"]
+        if found in _SAME_CORPUS:
+            raise RunError(
+                f"{self.path} was written in run format {found}, and this version of depl reads "
+                f"format {FORMAT_VERSION}. Make it again from its own documents with: "
+                f"depl fit {self.path}"
+            )
+        if found != FORMAT_VERSION:
+            raise RunError(
+                f"{self.path} was written in run format {found}, and this version of depl reads "
+                f"format {FORMAT_VERSION}. Fit the run again from its corpus."
+            )
+        return manifest
+
+    def _read_manifest(self) -> dict[str, Any]:
         if not self.has_manifest:
             return {"format_version": FORMAT_VERSION, "stages": {}}
         manifest: dict[str, Any] = storage.read_json(self.path / "manifest.json")
@@ -101,46 +127,60 @@ class Run:
                 f"{self.path / 'manifest.json'} is damaged: it lists no stages. Delete the folder "
                 f"and fit again."
             )
-        found = manifest.get("format_version")
-        if found != FORMAT_VERSION:
-            raise RunError(
-                f"{self.path} was written in run format {found}; this version of depl reads format "
-                f"{FORMAT_VERSION}. Fit the run again."
-            )
-        return manifest
+        return {"format_version": None} | manifest
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest, whole or not at all."""
         storage.write_json(self.path / "manifest.json", manifest)
 
+    def upgrade(self) -> None:
+        """Keep the corpus of a run in an older format, and nothing else: the rest is made again."""
+        manifest = self._read_manifest()
+        if manifest["format_version"] not in _SAME_CORPUS or not manifest["stages"].get("corpus"):
+            return
+        labels = storage.read_labels(self.path / "corpus" / "labels.parquet")
+        corpus = storage.read_corpus(self.path / "corpus" / "train.parquet", labels)
+        write_matrix(self.path / "corpus" / "Y.safetensors", corpus.Y)
+        entry = manifest["stages"]["corpus"]
+        entry["fingerprint"] = fingerprint("corpus", entry["settings"], {})
+        self.write_manifest({"format_version": FORMAT_VERSION, "stages": {"corpus": entry}})
+
+    def has(self, stage: str) -> bool:
+        """Whether a stage is complete."""
+        return stage in self.manifest()["stages"] and (self.path / stage).is_dir()
+
     def require(self, stage: str) -> Path:
-        """The folder of a stage that must be whole."""
-        if stage not in self.manifest()["stages"] or not (self.path / stage).is_dir():
+        """The folder of a stage that must be complete."""
+        if not self.has(stage):
             raise RunError(
                 f"The run {self.path} has no finished {stage!r} stage. "
                 f"Give its `depl fit` command again; it continues where it stopped."
             )
         return self.path / stage
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def settings(self, stage: str) -> dict[str, Any]:
+        """The settings that a stage was made with."""
+        self.require(stage)
+        settings: dict[str, Any] = self.manifest()["stages"][stage]["settings"]
+        return settings
+
+    def locked(self) -> AbstractContextManager[None]:
         """Keep a second process from fitting the same folder at the same time."""
-        with storage.explain_os_errors(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-            handle = (self.path / ".lock").open("w")
-        with handle:
-            if not storage.lock(handle, wait=False):
-                raise RunError(
-                    f"Another process is fitting {self.path} right now. Wait for it, or choose "
-                    f"another --out."
-                )
-            yield
+        busy = f"Another process is fitting {self.path} right now."
+        return storage.locked(
+            self.path / ".lock", busy=f"{busy} Wait for it, or choose another --out."
+        )
 
     # What the stages keep
 
     def config(self) -> Config:
         """The settings the run was last fitted with."""
         return Config.from_dict(storage.read_json(self.path / "config.json"))
+
+    @cached_property
+    def threads(self) -> int | None:
+        """Worker threads and processes; None is one per core."""
+        return self.config().threads or None
 
     @cached_property
     def labels(self) -> LabelSet:
@@ -154,7 +194,7 @@ class Run:
     @cached_property
     def Y(self) -> csr_array:  # noqa: N802 - the notation of the field
         """Which training document carries which label."""
-        return storage.read_sparse(self.require("corpus") / "Y.safetensors")
+        return _matrix(self.require("corpus") / "Y.safetensors")
 
     def train_counts(self) -> tuple[NDArray[np.int64], int]:
         """How many training documents carry each label, and how many there are."""
@@ -162,72 +202,55 @@ class Run:
 
     def features(self) -> TfidfFeatures:
         """The fitted tf-idf."""
-        terms = storage.read_table(self.require("features") / "terms.parquet")
-        config = self.config()
-        features = TfidfFeatures(
-            **self.manifest()["stages"]["features"]["settings"], n_jobs=config.threads or None
-        )
-        features.terms_ = terms["term"]
-        features.idf_ = np.asarray(terms["idf"], np.float32)
-        return features
+        return TfidfFeatures.load(self.require("features"), n_jobs=self.threads)
 
     def train_vectors(self) -> csr_array:
         """The tf-idf vectors of the training documents."""
-        return storage.read_sparse(self.require("features") / "X.safetensors")
+        return _matrix(self.require("features") / "X.safetensors")
 
-    def linear(self) -> OneVsAllSVM:
-        """The fitted SVM."""
-        folder = self.require("linear")
-        solved = storage.read_tensors(folder / "solved.safetensors")
-        svm = OneVsAllSVM(C=float(solved["C"][0]), n_threads=self.config().threads or None)
-        svm.weights_ = storage.read_sparse(folder / "weights.safetensors")
-        svm.bias_, svm.gap_ = solved["bias"], solved["gap"]
-        return svm
+    def svm(self, fold: Fold = "final") -> OneVsAllSVM:
+        """The SVM of all training documents, or of those that are not held out."""
+        stage = "linear" if fold == "final" else "held_out"
+        return OneVsAllSVM.load(self.require(stage), n_threads=self.threads)
 
-    def descriptions(self) -> tuple[list[str], list[list[tuple[str, float]]]]:
-        """Every label's pseudo description, and its keywords with their weights."""
-        t = storage.read_table(self.require("descriptions") / "descriptions.parquet")
-        pairs = zip(t["keywords"], t["weights"], strict=True)
-        return t["description"], [list(zip(words, w, strict=True)) for words, w in pairs]
+    @cached_property
+    def slice(self) -> Slice:
+        """Which training documents are held out."""
+        rows = storage.read_tensors(self.require("held_out") / "slice.safetensors", *Slice._fields)
+        return Slice(**rows)
+
+    def rows(self, fold: Fold) -> NDArray[np.int64]:
+        """The training documents of a fold."""
+        return np.arange(self.Y.shape[0]) if fold == "final" else self.slice.rest
+
+    def descriptions(self, fold: Fold = "final") -> Descriptions:
+        """Every label's pseudo description and keywords, by the SVM of a fold."""
+        return Descriptions.load(_of_fold(self.require("descriptions"), fold))
 
     def names(self) -> NameMatch:
         """What matches label names with texts."""
-        folder = self.require("descriptions")
-        owner = storage.read_tensors(folder / "owners.safetensors", "owner")["owner"]
-        return NameMatch(storage.read_sparse(folder / "names.safetensors"), owner)
+        return NameMatch.load(self.require("descriptions"))
 
-    def rehearsal(self) -> Rehearsal:
-        """What the sparse half, fitted without the validation slice, says of it."""
-        folder = self.require("rehearsal")
-        rows = storage.read_tensors(folder / "slice.safetensors", "held_out", "rest")
-        return Rehearsal(
-            rows["held_out"],
-            rows["rest"],
-            {
-                name: storage.read_ranking(folder / f"{name}.safetensors")
-                for name in ("svm", "names")
-            },
-        )
+    def negatives(self, fold: Fold) -> Ranking:
+        """How the SVM of a fold ranks the documents it was fitted on."""
+        return storage.read_ranking(self.require("negatives") / f"{fold}.safetensors")
 
-    def tokens(self, name: str) -> Tokens:
-        """Token ids of "documents", label "names", "descriptions", or those of the "rehearsal"."""
-        t = storage.read_tensors(self.require("tokens") / f"{name}.safetensors", "ids", "indptr")
-        return Tokens(t["ids"].astype(np.int32), t["indptr"])
+    def texts(self, *where: str) -> Texts:
+        """Token ids of "documents", or of "label_texts" and one of its folders.
 
-    def hard_negatives(self, fold: Fold) -> Ranking:
-        """What the SVM takes the documents it was fitted on for."""
-        stage = "tokens" if fold == "final" else "rehearsal"
-        return storage.read_ranking(self.require(stage) / "hard.safetensors")
-
-    def states(self, name: str) -> NDArray[np.float32]:
-        """The frozen encoder's pooled states of what ``tokens`` has under this name."""
-        path = self.require("states") / f"{name}.safetensors"
-        return storage.read_tensors(path, "states")["states"].astype(np.float32)
+        With a frozen encoder, its pooled states of these texts instead.
+        """
+        stage, *rest = where
+        folder = self.require(stage).joinpath(*rest)
+        path = folder / STATES
+        if not path.exists():
+            return Tokens.load(folder)
+        states: NDArray[np.float32] = storage.read_tensors(path, "states")["states"]
+        return states.astype(np.float32)
 
     def encoder_folder(self, stage: str, fold: Fold = "final") -> Path:
-        """Where the encoder lies after the stage "classifier" or "encoder"."""
-        folder = self.require(stage)
-        return folder if fold == "final" else folder / "rehearsal"
+        """Where the encoder is after the stage "classifier" or "encoder"."""
+        return _of_fold(self.require(stage), fold)
 
     def index(self, name: str) -> LabelIndex:
         """The index of "labels", of their "names" or of "documents"."""
@@ -237,71 +260,32 @@ class Run:
         """How the parts' rankings become one."""
         return Fusion.load(self.require("fusion"))
 
-    def thresholds(self) -> Thresholds | None:
-        """From which probability on to suggest; None in runs fitted before these were kept."""
-        path = self.require("fusion") / THRESHOLDS
-        return Thresholds.load(path) if path.exists() else None
+    def thresholds(self) -> Thresholds:
+        """From which probability on to suggest."""
+        return Thresholds.load(self.require("fusion"))
 
 
-@dataclass(frozen=True)
-class Rehearsal:
-    """The validation slice, the rest, and the sparse parts' rankings of the slice."""
+def fingerprint(stage: str, settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
+    """Identifies what a stage makes: from its settings and the fingerprints of what it needs."""
+    return storage.fingerprint(FORMAT_VERSION, stage, settings, inputs)
 
-    held_out: NDArray[np.int64]
-    rest: NDArray[np.int64]
-    rankings: dict[str, Ranking]
+
+def _of_fold(folder: Path, fold: Fold) -> Path:
+    return folder if fold == "final" else folder / fold
+
+
+def _matrix(path: Path) -> csr_array:
+    matrix: csr_array = storage.read_tensors(path, "matrix")["matrix"]
+    return matrix
+
+
+def write_matrix(path: Path, matrix: csr_array) -> None:
+    """Keep a sparse matrix such as Y or X."""
+    storage.write_tensors(path, {"matrix": matrix})
 
 
 def write_corpus(folder: Path, corpus: Corpus) -> None:
     """Keep the training documents, the label set, and who carries what."""
     storage.write_labels(folder / "labels.parquet", corpus.labels)
     storage.write_corpus(folder / "train.parquet", corpus)
-    storage.write_sparse(folder / "Y.safetensors", corpus.Y)
-
-
-def write_features(folder: Path, features: TfidfFeatures, X: csr_array) -> None:
-    """Keep the terms, their idf, and the training vectors."""
-    storage.write_table(folder / "terms.parquet", {"term": features.terms_, "idf": features.idf_})
-    storage.write_sparse(folder / "X.safetensors", X)
-
-
-def write_linear(folder: Path, svm: OneVsAllSVM) -> None:
-    """Keep the weights, biases, duality gaps and the C they were solved for."""
-    storage.write_sparse(folder / "weights.safetensors", svm.weights_)
-    solved = {"bias": svm.bias_, "gap": svm.gap_, "C": np.array([svm.C])}
-    storage.write_tensors(folder / "solved.safetensors", solved)
-
-
-def write_descriptions(
-    folder: Path, labels: LabelSet, keywords: Keywords, descriptions: Sequence[str]
-) -> None:
-    """Keep the pseudo descriptions, and the keywords with their weights."""
-    pairs = [keywords.of(i) for i in range(len(labels))]
-    columns = {
-        "id": labels.ids,
-        "description": list(descriptions),
-        "keywords": pa.array([[t for t, _ in row] for row in pairs], pa.list_(pa.string())),
-        "weights": pa.array([[w for _, w in row] for row in pairs], pa.list_(pa.float32())),
-    }
-    storage.write_table(folder / "descriptions.parquet", columns)
-
-
-def write_names(folder: Path, names: NameMatch) -> None:
-    """Keep the names' vectors, and whose they are."""
-    storage.write_sparse(folder / "names.safetensors", names.names)
-    storage.write_tensors(folder / "owners.safetensors", {"owner": names.owner})
-
-
-def write_rehearsal(folder: Path, rehearsal: Rehearsal) -> None:
-    """Keep the slice, the rest, and the rankings of the slice."""
-    rows = {"held_out": rehearsal.held_out, "rest": rehearsal.rest}
-    storage.write_tensors(folder / "slice.safetensors", rows)
-    for name, ranking in rehearsal.rankings.items():
-        storage.write_ranking(folder / f"{name}.safetensors", ranking)
-
-
-def write_tokens(folder: Path, name: str, tokens: Tokens) -> None:
-    """Keep token ids, in two bytes each where they fit."""
-    small = tokens.ids.max(initial=0) < 2**16
-    ids = tokens.ids.astype(np.uint16 if small else np.int32)
-    storage.write_tensors(folder / f"{name}.safetensors", {"ids": ids, "indptr": tokens.indptr})
+    write_matrix(folder / "Y.safetensors", corpus.Y)

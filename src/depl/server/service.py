@@ -105,7 +105,7 @@ class Service:
         """Take back the last change that is in force; tells which it was."""
 
         def undone(model: Classifier) -> str:
-            if self._run is None or not in_force(Journal(self._run / "labels").entries()):
+            if self._run is None or not in_force(Journal(self._run).entries()):
                 raise NothingToUndoError("There is nothing to undo: no change is in force.")
             return model.undo()
 

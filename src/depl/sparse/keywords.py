@@ -1,13 +1,19 @@
-"""The words that a label's SVM weighs most (section 3.1 of the paper)."""
+"""Keywords and pseudo descriptions: what a label's SVM says in words (section 3.1 of the paper)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+
+from depl.core.corpus import LabelSet
+from depl.core.storage import read_table, write_table
+
+_FILE = "descriptions.parquet"
 
 
 @dataclass(frozen=True)
@@ -70,3 +76,117 @@ def top_keywords(
         indices[label, : len(best)] = columns[best]
         values[label, : len(best)] = w[best]
     return Keywords(indices, values, terms)
+
+
+def count_words(text: str) -> int:
+    """How many words a text has: the budget's unit as long as there is no encoder."""
+    return len(text.split())
+
+
+def describe(
+    labels: LabelSet,
+    keywords: Sequence[Sequence[str]],
+    *,
+    max_tokens: int = 16,
+    count_tokens: Callable[[str], int] = count_words,
+) -> list[str]:
+    """Write every label's pseudo description.
+
+    The name always stands whole; keywords follow in order as long as the budget lasts, and none is
+    cut in the middle. A label without keywords, because no training document carries it, has its
+    other names in their place.
+
+    Parameters
+    ----------
+    labels : LabelSet
+        What to describe.
+    keywords : sequence of sequences of str
+        The keywords of each label, in order; none where no training document carries the label.
+    max_tokens : int
+        The budget: 16 is the paper's best, 32 its other setting.
+    count_tokens : callable
+        Counts the tokens of a text; an encoder's tokenizer, or words.
+
+    Examples
+    --------
+    >>> from depl.core.corpus import Label
+    >>> labels = LabelSet([Label("1", "wine"), Label("2", "mead", ("honey wine",))])
+    >>> describe(labels, [["grape", "cellar"], []], max_tokens=2)
+    ['wine grape', 'mead']
+    >>> describe(labels, [["grape", "cellar"], []])
+    ['wine grape cellar', 'mead honey wine']
+    """
+    return [
+        _fill(label.name, words or label.alt_names, max_tokens, count_tokens)
+        for label, words in zip(labels, keywords, strict=True)
+    ]
+
+
+def _fill(
+    name: str, additions: Sequence[str], max_tokens: int, count_tokens: Callable[[str], int]
+) -> str:
+    text, used = name, count_tokens(name)
+    for addition in additions:
+        used += count_tokens(addition)
+        if used > max_tokens:
+            break
+        text = f"{text} {addition}"
+    return text
+
+
+@dataclass(frozen=True)
+class Descriptions:
+    """Every label's pseudo description, and its keywords with their weights, heaviest first."""
+
+    texts: list[str]
+    keywords: list[list[tuple[str, float]]]
+
+    @classmethod
+    def of(
+        cls,
+        labels: LabelSet,
+        weights: csr_array,
+        terms: Sequence[str],
+        *,
+        keywords: int,
+        numbers: bool,
+        max_tokens: int,
+        count_tokens: Callable[[str], int] = count_words,
+    ) -> Descriptions:
+        """Describe labels by their SVM weights.
+
+        Parameters
+        ----------
+        labels : LabelSet
+            What to describe.
+        weights, terms : csr_array, sequence of str
+            As in ``top_keywords``.
+        keywords : int
+            How many keywords a label gets at most.
+        numbers : bool
+            Whether terms without a letter go into the descriptions, too. A number such as 1408
+            tells the SVM much, and a reader or an encoder nothing.
+        max_tokens, count_tokens
+            As in ``describe``.
+        """
+        heaviest = top_keywords(weights, terms, keywords)
+        readable = top_keywords(weights, terms, keywords, numbers=numbers)
+        words = [[term for term, _ in readable.of(i)] for i in range(len(labels))]
+        texts = describe(labels, words, max_tokens=max_tokens, count_tokens=count_tokens)
+        return cls(texts, [heaviest.of(i) for i in range(len(labels))])
+
+    def save(self, folder: Path) -> None:
+        """Write texts, keywords and weights."""
+        columns = {
+            "description": self.texts,
+            "keywords": [[term for term, _ in row] for row in self.keywords],
+            "weights": [[weight for _, weight in row] for row in self.keywords],
+        }
+        write_table(folder / _FILE, columns)
+
+    @classmethod
+    def load(cls, folder: Path) -> Descriptions:
+        """Read what ``save`` wrote."""
+        t = read_table(folder / _FILE, "description", "keywords", "weights")
+        pairs = zip(t["keywords"], t["weights"], strict=True)
+        return cls(t["description"], [list(zip(*row, strict=True)) for row in pairs])

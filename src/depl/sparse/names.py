@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from depl.core.errors import RunError
 from depl.core.ranking import Ranking
+from depl.core.storage import read_tensors, write_tensors
 
+_FILE = "names.safetensors"
 _CHUNK = 512  # documents whose matches are in memory together
 
 
@@ -34,6 +38,21 @@ class NameMatch:
         return Ranking.concatenate(
             [self._rank(X[i : i + _CHUNK], k) for i in range(0, max(1, X.shape[0]), _CHUNK)]
         )
+
+    def save(self, folder: Path) -> None:
+        """Write the names' vectors, and the label of each."""
+        write_tensors(folder / _FILE, {"names": self.names, "owner": self.owner})
+
+    @classmethod
+    def load(cls, folder: Path) -> NameMatch:
+        """Read what ``save`` wrote."""
+        kept = read_tensors(folder / _FILE, "names", "owner")
+        if kept["names"].shape[0] != len(kept["owner"]):
+            raise RunError(
+                f"{folder / _FILE} is damaged: it has {kept['names'].shape[0]} names and labels "
+                f"for {len(kept['owner'])}. Delete its folder and fit again."
+            )
+        return cls(kept["names"], kept["owner"])
 
     def _rank(self, X: csr_array, k: int) -> Ranking:
         matches = csr_array(X @ self._terms)

@@ -21,16 +21,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from depl.core.errors import CorpusError, NotFittedError
+from depl.core.errors import CorpusError, NotFittedError, RunError
 from depl.core.progress import track
 from depl.core.ranking import Ranking
+from depl.core.storage import read_settings, read_tensors, write_json, write_tensors
 from depl.sparse import _kernels
+
+_SETTINGS = ("loss", "C", "cull", "rare_bonus", "tol", "seed")
 
 Loss = Literal["squared_hinge", "hinge"]
 
@@ -162,6 +166,26 @@ class OneVsAllSVM:
             for _ in track(pool.map(rank_chunk, starts), "svm ranking", total=len(starts)):
                 pass
         return out
+
+    def save(self, folder: Path) -> None:
+        """Write weights, biases, duality gaps and the settings."""
+        solved = {"weights": self.weights_, "bias": self.bias_, "gap": self.gap_}
+        write_tensors(folder / "svm.safetensors", solved)
+        write_json(folder / "svm.json", {name: getattr(self, name) for name in _SETTINGS})
+
+    @classmethod
+    def load(cls, folder: Path, n_threads: int | None = None) -> OneVsAllSVM:
+        """Read what ``save`` wrote."""
+        svm = cls(**read_settings(folder / "svm.json", _SETTINGS), n_threads=n_threads)
+        path = folder / "svm.safetensors"
+        solved = read_tensors(path, "weights", "bias", "gap")
+        svm.weights_, svm.bias_, svm.gap_ = solved["weights"], solved["bias"], solved["gap"]
+        if not svm.weights_.shape[0] == len(svm.bias_) == len(svm.gap_):
+            raise RunError(
+                f"{path} is damaged: its weights, biases and gaps are of different numbers of "
+                f"labels. Delete its folder and fit again."
+            )
+        return svm
 
     def _by_term(self) -> _ByTerm:
         """The weights term by term, as ranking reads them; turned around once for one ``weights_``.

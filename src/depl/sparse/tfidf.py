@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -21,8 +22,11 @@ from scipy.sparse import csr_array, vstack
 
 from depl.core.errors import ConfigError, CorpusError, MissingExtraError, NotFittedError
 from depl.core.progress import track
+from depl.core.storage import read_settings, read_table, write_json, write_table
 
 Analyzer = Literal["simplemma", "spacy", "words"]
+
+_SETTINGS = ("analyzer", "language", "min_df", "max_df", "sublinear_tf")
 
 WORD = re.compile(r"\w\w+")
 _CHUNK = 1_000  # documents a worker takes at a time
@@ -119,6 +123,20 @@ class TfidfFeatures:
         known = np.flatnonzero(columns >= 0)
         return self._weigh(_add_columns(csr_array(counts[:, known]), columns[known], len(column)))
 
+    def save(self, folder: Path) -> None:
+        """Write terms, their idf and the settings."""
+        write_table(folder / "terms.parquet", {"term": self.terms_, "idf": self.idf_})
+        write_json(folder / "tfidf.json", {name: getattr(self, name) for name in _SETTINGS})
+
+    @classmethod
+    def load(cls, folder: Path, n_jobs: int | None = None) -> TfidfFeatures:
+        """Read what ``save`` wrote."""
+        features = cls(**read_settings(folder / "tfidf.json", _SETTINGS), n_jobs=n_jobs)
+        terms = read_table(folder / "terms.parquet", "term", "idf")
+        features.terms_ = terms["term"]
+        features.idf_ = np.asarray(terms["idf"], np.float32)
+        return features
+
     def places(self, text: str, terms: Collection[str]) -> dict[str, list[tuple[int, int]]]:
         """Where terms stand in a text: the first character of each word form, and one past its end.
 
@@ -214,10 +232,10 @@ def _counter(
 ) -> Callable[[Sequence[str]], tuple[list[str], csr_array]]:
     if analyzer == "spacy":
         return SpacyCounter(language)
-    return count_words
+    return count_lower_cased
 
 
-def count_words(texts: Sequence[str]) -> tuple[list[str], csr_array]:
+def count_lower_cased(texts: Sequence[str]) -> tuple[list[str], csr_array]:
     """Distinct lower-cased words of the texts, and documents x words counts."""
     return _count(WORD.findall(text.lower()) for text in texts)
 

@@ -6,22 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from depl.core.corpus import held_out_rows
 from depl.evaluation import metrics
 from depl.sparse.svm import OneVsAllSVM
 
 _K = 5
-
-
-def validation_slice(
-    n: int, fraction: float, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A random share of n documents to choose by, and the rest to learn from; both ascending."""
-    order = np.random.default_rng(seed).permutation(n)
-    cut = min(max(1, round(fraction * n)), n - 1)
-    return np.sort(order[:cut]), np.sort(order[cut:])
 
 
 def choose_C(  # noqa: N802 - C is what everybody calls it
@@ -57,7 +48,7 @@ def choose_C(  # noqa: N802 - C is what everybody calls it
     scores : list of dict
         For every value: C, P@5, PSP@5.
     """
-    held_out, rest = validation_slice(X.shape[0], fraction, seed)
+    held_out, rest = held_out_rows(X.shape[0], fraction, np.random.default_rng(seed))
     counts = np.bincount(Y[rest].indices, minlength=Y.shape[1])
     inverse = metrics.inverse_propensities(counts, len(rest))
     scores = []

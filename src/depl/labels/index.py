@@ -1,20 +1,15 @@
-"""Search among vectors that changed after they were indexed; rankings without tombstones."""
+"""Search among vectors some of which changed after they were indexed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from depl.core.ranking import Ranking
 from depl.neural.index import LabelIndex
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from depl.neural.retriever import Retriever
 
 
 class OverlaidIndex(LabelIndex):
@@ -70,44 +65,7 @@ class OverlaidIndex(LabelIndex):
 
     def search(self, queries: NDArray[np.floating], k: int, **settings: Any) -> Ranking:  # noqa: ANN401
         """As ``LabelIndex.search``."""
-        old = self._base.search(queries, k + len(self._gone), **settings)
+        old = self._base.search(queries, k + len(self._gone), **settings).without(self._gone)
         new = self._extra.search(queries, k, **settings)
         places = np.append(self._positions, np.int32(-1))[new.indices]
-        indices = np.concatenate([_struck_out(old.indices, self._gone), places], axis=1)
-        return _best(indices, np.concatenate([old.scores, new.scores], axis=1), k)
-
-
-def rank_neural(
-    retriever: Retriever, vectors: Tensor, removed: Mapping[int, str], k: int
-) -> dict[str, Ranking]:
-    """Every neural part's k best labels, tombstones left out."""
-    if not removed:
-        return retriever.rank(vectors, k)
-    head = retriever.encoder.head
-    # The classifier alone still ranks them; the other parts have forgotten them.
-    more = 0 if head is None else sum(position < head.out_features for position in removed)
-    found = retriever.rank(vectors, k + more)
-    return {name: _without(ranking, removed, k) for name, ranking in found.items()}
-
-
-def rank_jointly(
-    retriever: Retriever, vectors: Tensor, removed: Mapping[int, str], k: int
-) -> Ranking:
-    """The paper's DEPL+c, tombstones left out."""
-    return _without(retriever.rank_jointly(vectors, k + len(removed)), removed, k)
-
-
-def _without(ranking: Ranking, removed: Mapping[int, str], k: int) -> Ranking:
-    return _best(_struck_out(ranking.indices, np.array(list(removed))), ranking.scores, k)
-
-
-def _struck_out(indices: NDArray[np.int32], gone: NDArray[np.integer]) -> NDArray[np.int32]:
-    return np.where(np.isin(indices, gone), np.int32(-1), indices)
-
-
-def _best(indices: NDArray[np.int32], scores: NDArray[np.float32], k: int) -> Ranking:
-    """The k best of each row, ties by position; -1 is nothing."""
-    scores = np.where(indices < 0, -np.inf, scores).astype(np.float32)
-    order = np.lexsort((indices, -scores))[:, :k]
-    best = Ranking(np.take_along_axis(indices, order, 1), np.take_along_axis(scores, order, 1))
-    return best.top(k)
+        return old.merged(Ranking(places, new.scores), k)

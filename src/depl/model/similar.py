@@ -1,0 +1,129 @@
+"""What is like what: training documents like a text, labels like a label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, csr_array
+
+from depl.core.storage import read_openings
+from depl.run.folder import Run
+from depl.run.state import State
+
+if TYPE_CHECKING:
+    from depl.neural.retriever import Vectors
+
+_OPENING = 300  # characters of a document's text
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A training document that carries the label: its id, its opening, how similar it is."""
+
+    id: str
+    text: str
+    similarity: float
+
+
+class TrainingDocuments:
+    """The training documents of a run, read when they are first asked for.
+
+    Parameters
+    ----------
+    run : Run
+        Whose they are.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    @cached_property
+    def vectors(self) -> csr_array:
+        """Their tf-idf."""
+        return self._run.train_vectors()
+
+    def carrying(self, label: int) -> NDArray[np.int32]:
+        """Positions of the documents that carry a label; none for labels added since."""
+        carried = self._carried
+        if label >= carried.shape[1]:
+            return np.empty(0, np.int32)
+        return np.asarray(carried.indices[carried.indptr[label] : carried.indptr[label + 1]])
+
+    def opening(self, position: int) -> tuple[str, str]:
+        """A document's id, and how its text begins."""
+        ids, texts = self._openings
+        return ids[position].as_py(), texts[position].as_py()
+
+    @cached_property
+    def _carried(self) -> csc_array:
+        return csc_array(self._run.Y)
+
+    @cached_property
+    def _openings(self) -> tuple[Any, Any]:
+        """Ids and openings as arrow columns: whole texts would take seconds and memory."""
+        return read_openings(self._run.require("corpus") / "train.parquet", _OPENING)
+
+
+def nearest_documents(
+    state: State,
+    training: TrainingDocuments,
+    x: csr_array,
+    vectors: Vectors | None,
+    label: int,
+    k: int,
+) -> list[Neighbour]:
+    """The k training documents with a label that are most like a text, nearest first.
+
+    Parameters
+    ----------
+    state, training
+        The run.
+    x, vectors
+        The text's tf-idf, and its vector where the run has an encoder: that decides then.
+    label, k
+        Of which label, and how many.
+    """
+    rows = training.carrying(label)
+    if not len(rows):
+        return []
+    if state.retriever is None or vectors is None:
+        similarity = training.vectors[rows] @ x.toarray()[0]
+    else:
+        vector = vectors[0].cpu().numpy()
+        unit = vector / max(float(np.linalg.norm(vector)), 1e-30)
+        similarity = state.retriever.retriever.documents.vectors[rows] @ unit
+    best = np.argsort(-similarity, kind="stable")[:k]
+    return [
+        Neighbour(*training.opening(int(rows[i])), float(similarity[i]))
+        for i in best
+        if similarity[i] > 0
+    ]
+
+
+def nearest_labels(state: State, position: int, k: int) -> list[tuple[int, float]]:
+    """The k labels most like one: by the encoder, else by SVM weights, else by names."""
+    if state.retriever is not None:
+        vectors = state.retriever.retriever.labels.vectors
+        lengths = np.maximum(np.linalg.norm(vectors, axis=1), 1e-30)
+        cosine = (vectors @ vectors[position]) / (lengths * lengths[position])
+    else:
+        weights = state.svm.weights_
+        row = csr_array(weights[[position]])
+        if not row.nnz:  # no training document: only its names tell what it is like
+            own = np.flatnonzero(state.names.owner == position)
+            ranking = state.names.rank(csr_array(state.names.names[own]), k + 1)
+            best: dict[int, float] = {}
+            for j, s in zip(ranking.indices.ravel(), ranking.scores.ravel(), strict=True):
+                if j >= 0 and j != position and j not in state.removed:
+                    best[int(j)] = max(float(s), best.get(int(j), 0.0))
+            return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
+        lengths = np.sqrt(np.add.reduceat(np.append(weights.data**2, 0), weights.indptr[:-1]))
+        lengths[np.diff(weights.indptr) == 0] = np.inf  # nothing is like a label without weights
+        cosine = (weights @ row.toarray()[0]) / (lengths * lengths[position])
+    cosine[[position, *state.removed]] = -np.inf
+    order = np.argsort(-cosine, kind="stable")[:k]
+    return [(int(j), float(cosine[j])) for j in order if cosine[j] > 0]

@@ -1,0 +1,51 @@
+"""Training curves on disk."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from depl.core.storage import write_text
+from depl.neural.training import Progress
+
+
+class Curves:
+    """Loss, speed and validation scores as JSON lines, and for TensorBoard where wanted."""
+
+    def __init__(self, folder: Path, title: str, tensorboard: bool) -> None:
+        self._path = folder / f"{title.replace(' ', '-').replace('(', '').replace(')', '')}.jsonl"
+        self._open = False  # whether what is in the file is ours
+        self._writer: Any = None
+        if tensorboard:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._writer = SummaryWriter(folder / "tensorboard" / self._path.stem)
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self) -> Curves:
+        return self
+
+    def add(self, progress: Progress) -> None:
+        """Write one reading, and drop what a killed training wrote behind its last checkpoint."""
+        line = {k: v for k, v in asdict(progress).items() if v is not None}
+        if not self._open:
+            kept = []
+            if self._path.exists():
+                kept = [x for x in self._path.read_text().splitlines() if x.endswith("}")]
+                while kept and json.loads(kept[-1])["step"] >= progress.step:
+                    kept.pop()
+            write_text(self._path, "".join(f"{x}\n" for x in kept))
+            self._open = True
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        if self._writer is not None:
+            self._writer.add_scalar("loss", progress.loss, progress.step)
+            for branch, scores in (line.get("validation") or {}).get("branches", {}).items():
+                for name, value in scores.items():
+                    self._writer.add_scalar(f"{branch}/{name}", value, progress.step)
+
+    def __exit__(self, *ignored: object) -> None:
+        if self._writer is not None:
+            self._writer.close()

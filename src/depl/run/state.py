@@ -1,0 +1,129 @@
+"""A run in memory: all of it that depends on its labels, in one object that never changes.
+
+An edit of labels makes another ``State``; whoever holds one sees labels, weights and vectors that
+belong together, whatever other threads do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depl.core.corpus import LabelSet
+from depl.core.errors import CorpusError
+from depl.core.ranking import Ranking
+from depl.run.folder import Run
+from depl.sparse.names import NameMatch
+from depl.sparse.svm import OneVsAllSVM
+from depl.sparse.tfidf import TfidfFeatures
+
+if TYPE_CHECKING:
+    from depl.neural.retriever import TextRetriever, Vectors
+
+
+@dataclass(frozen=True)
+class State:
+    """What ranks the labels, and what is known about them.
+
+    Parameters
+    ----------
+    labels : LabelSet
+        All labels, seen in training or not.
+    train_counts : array of shape (n_labels,)
+        How many training documents carry each label.
+    features : TfidfFeatures
+        Fitted.
+    svm : OneVsAllSVM
+        Fitted.
+    names : NameMatch
+        Matches label names with texts.
+    descriptions : list of str
+        The pseudo description of every label.
+    keywords : list of lists of (term, weight)
+        The keywords of every label.
+    retriever : TextRetriever or None
+        The neural parts, where the run has them.
+    removed : mapping of int to str
+        Positions of labels that were removed, and the ids they had; nothing ranks them.
+    """
+
+    labels: LabelSet
+    train_counts: NDArray[np.int64]
+    features: TfidfFeatures
+    svm: OneVsAllSVM
+    names: NameMatch
+    descriptions: list[str]
+    keywords: list[list[tuple[str, float]]]
+    retriever: TextRetriever | None = None
+    removed: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, run: Run, parts: Sequence[str]) -> State:
+        """The run as it was fitted; ``parts`` are those that its fusion combines."""
+        described = run.descriptions()
+        return cls(
+            labels=run.labels,
+            train_counts=run.train_counts()[0],
+            features=run.features(),
+            svm=run.svm(),
+            names=run.names(),
+            descriptions=described.texts,
+            keywords=described.keywords,
+            retriever=_load_retriever(run, parts) if "retrieval" in parts else None,
+        )
+
+    def encode(self, texts: Sequence[str]) -> Vectors | None:
+        """The texts' vectors, (n, size); None where the run has no encoder."""
+        if isinstance(texts, str):
+            raise CorpusError("predict takes a list of texts; got a single text. Put it in [ ].")
+        return None if self.retriever is None else self.retriever.encode(texts)
+
+    def rank(
+        self, texts: Sequence[str], k: int, vectors: Vectors | None = None
+    ) -> dict[str, Ranking]:
+        """The k best labels of every text by each part: svm, names and, if there are, neural ones.
+
+        Vectors that ``encode`` has already made of the texts can be given: they are expensive.
+        """
+        if vectors is None:
+            vectors = self.encode(texts)
+        X = self.features.transform(texts)
+        rankings = {"svm": self.svm.rank(X, k), "names": self.names.rank(X, k)}
+        if self.retriever is not None and vectors is not None:
+            # The classification head still ranks labels that were removed.
+            found = self.retriever.retriever.rank(vectors, k + len(self.removed))
+            rankings |= {name: self._there(ranking, k) for name, ranking in found.items()}
+        return rankings
+
+    def rank_jointly(self, vectors: Vectors, k: int) -> Ranking:
+        """The k best labels by the paper's DEPL+c."""
+        assert self.retriever is not None
+        ranking = self.retriever.retriever.rank_jointly(vectors, k + len(self.removed))
+        return self._there(ranking, k)
+
+    def _there(self, ranking: Ranking, k: int) -> Ranking:
+        return ranking.without(self.removed).top(k) if self.removed else ranking
+
+
+def _load_retriever(run: Run, parts: Sequence[str]) -> TextRetriever:
+    from depl.neural import encoder_files
+    from depl.neural.distributed import Processes
+    from depl.neural.retriever import Retriever, TextRetriever
+
+    folder = run.encoder_folder("encoder")
+    encoder = encoder_files.load(folder).to(Processes.launched(run.config().device).device)
+    voting = run.settings("fusion")["neighbours"]
+    retriever = Retriever(
+        encoder,
+        run.index("labels"),
+        run.index("documents"),
+        run.Y,
+        names=run.index("names") if "name retrieval" in parts else None,
+        neighbours=voting["k"],
+        sharpness=voting["sharpness"],
+    )
+    return TextRetriever(retriever, folder, run.settings("documents")["max_tokens"])
