@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depl.core.errors import ConfigError
-from depl.pipeline.sparse import HARD_DEPTH
 from depl.run.config import Config, LinearConfig, template
 from depl.run.recipes import RECIPES
 
@@ -346,8 +345,6 @@ def test_ends_of_a_range_are_in_it_where_they_make_sense(name: str, end: float):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["fusion.depth=20"], "fusion.candidates must be <= depth (20); got 40."),
-        (["fusion.candidates=101"], "fusion.candidates must be <= depth (100); got 101."),
         (
             ["classifier.batch_size=4", "classifier.accumulate=8"],
             "classifier.accumulate must be <= batch_size (4); got 8.",
@@ -364,13 +361,7 @@ def test_settings_that_contradict_each_other_are_refused(overrides: list[str], m
 
 
 def test_settings_that_just_agree_are_taken():
-    config = Config.load(overrides=["fusion.depth=40", "retrieval.accumulate=256"])
-    assert (config.fusion.candidates, config.retrieval.accumulate) == (40, 256)
-
-
-def test_no_more_hard_negatives_than_the_svm_ranks():
-    assert Config.load(overrides=[f"retrieval.hard_negatives={HARD_DEPTH}"])
-    assert f"must be <= {HARD_DEPTH}" in refusal(f"retrieval.hard_negatives={HARD_DEPTH + 1}")
+    assert Config.load(overrides=["retrieval.accumulate=256"]).retrieval.accumulate == 256
 
 
 def test_settings_made_in_python_are_checked_too():

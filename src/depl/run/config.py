@@ -132,8 +132,8 @@ class RetrievalConfig(Section):
     encoder_lr: float = setting(2e-4, "learning rate of the encoder", ge=0)
     pooler_lr: float = setting(2e-3, "learning rate of the poolers", ge=0)
     head_lr: float = setting(1e-3, "learning rate of the head", ge=0)
-    hard_negatives: int = setting(  # the SVM ranks 40 labels of each document for them
-        10, "negatives per document: the wrong labels that the SVM ranks highest", ge=0, le=40
+    hard_negatives: int = setting(
+        10, "negatives per document: the wrong labels that the SVM ranks highest", ge=0
     )
     labels_per_batch: int = setting(
         2_000, "labels each batch is scored against: positives, hard negatives, random ones", ge=1
@@ -158,7 +158,7 @@ class FusionConfig(Section):
 
     depth: int = setting(100, "labels ranked by each part", ge=1)
     candidates: int = setting(
-        40, "how many of these may be suggested (the best of each part)", ge=1, le="depth"
+        40, "how many of these may be suggested (the best of each part)", ge=1
     )
     head_loss: float = setting(
         0.2, "points of P@1 and P@5 that may be lost to rank rare labels higher; 0: do not", ge=0
