@@ -6,6 +6,8 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from depl.core.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from depl.api import evaluate, fit
     from depl.core.corpus import Corpus, Dataset, Label, LabelSet
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from depl.sparse.keywords import top_keywords
     from depl.sparse.svm import OneVsAllSVM
     from depl.sparse.tfidf import TfidfFeatures
-
-__version__ = "0.1.0"
 
 # OpenMP's threads busy-wait for each other by default. Where something else wants the cores, each
 # then waits for one that is not running: two fits side by side on two cores took four times as long
