@@ -24,7 +24,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, e
 from depl.core.corpus import Dataset  # noqa: E402
 from depl.model.classifier import Classifier  # noqa: E402
 from depl.pipeline.fit import fit  # noqa: E402
-from depl.server import create_app  # noqa: E402
+from depl.server.app import create_app  # noqa: E402
 from depl.server.security import Access  # noqa: E402
 
 WINE = "Customs duty on sparkling wine from third countries, made of grapes from steep vineyards"

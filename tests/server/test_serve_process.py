@@ -14,7 +14,7 @@ import pytest
 
 from depl.cli.app import main
 from depl.core.corpus import Label
-from depl.server.service import load
+from depl.server.live_model import load
 
 posix = pytest.mark.skipif(os.name != "posix", reason="these signals are POSIX's")
 

@@ -1,30 +1,35 @@
-"""What the service says of labels, as plain values for JSON."""
+"""What the service answers about texts and labels, built from the model.
+
+Functions take the model once and read from it what they need at their start, so that one answer
+describes one state of the labels.
+"""
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import depl
+from depl.core.corpus import LabelSet
+from depl.core.version import __version__
 from depl.evaluation.scores import BANDS, band_of
+from depl.fusion.thresholds import Thresholds
 from depl.model.classifier import Classifier
+from depl.server import schemas
 
-_FIRST = [band.first for band in BANDS]
-_BAND_NAMES = [band.name for band in BANDS]
-_SHOWN_KEYWORDS = 6  # of each label in a list
+BAND_NAMES = [band.name for band in BANDS]
+
 _NEAREST = 8
 _PRECISION = 0.8
 _BAND_DEPTH = 400  # labels to look through for those of one band; the parts list no more together
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """One text, and which labels are wanted for it."""
 
     text: str
@@ -33,50 +38,66 @@ class Asked:
     band: str | None = None
 
 
-def suggest(model: Classifier, asked: Sequence[Asked]) -> list[list[dict[str, Any]]]:
-    """The labels of every text. All are ranked together, as deep as the deepest wish."""
-    depth = max(max(x.k, _BAND_DEPTH if x.band else 0) for x in asked)
-    ranking = model.predict([x.text for x in asked], min(depth, len(model.labels)))
-    rows = zip(asked, ranking.indices.tolist(), ranking.scores.tolist(), strict=True)
-    return [_picked(model, x, indices, scores) for x, indices, scores in rows]
-
-
-def _picked(
-    model: Classifier, asked: Asked, indices: list[int], scores: list[float]
-) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for position, score in zip(indices, scores, strict=True):
-        if position < 0 or len(found) == asked.k:
-            break
-        if asked.threshold is not None and score < asked.threshold:
-            break
-        label = short(model, position)
-        if asked.band is None or label["band"] == asked.band:
-            found.append(label | {"probability": score})
+def suggest(model: Classifier, questions: Sequence[Question]) -> list[list[schemas.SuggestedLabel]]:
+    """The labels of every text. All texts are ranked together, to the greatest depth asked for."""
+    labels, counts = model.labels, model.train_counts
+    depth = max(max(q.k, _BAND_DEPTH if q.band else 0) for q in questions)
+    ranking = model.predict([q.text for q in questions], min(depth, len(labels)))
+    found = []
+    for question, positions, scores in zip(questions, ranking.indices, ranking.scores, strict=True):
+        chosen = _chosen(question, positions, scores, counts)
+        pairs = zip(facts(labels, counts, positions[chosen]), scores[chosen].tolist(), strict=True)
+        found.append([schemas.SuggestedLabel(**label, probability=score) for label, score in pairs])
     return found
 
 
-def short(model: Classifier, position: int) -> dict[str, Any]:
-    """Id, name, training documents and band of a label."""
-    label, count = model.labels[position], int(model.train_counts[position])
-    band = BANDS[bisect_right(_FIRST, count) - 1].name
-    return {"id": label.id, "name": label.name, "training_documents": count, "band": band}
+def _chosen(
+    question: Question,
+    positions: NDArray[np.integer],
+    scores: NDArray[np.floating],
+    counts: NDArray[np.int64],
+) -> NDArray[np.intp]:
+    wanted = positions >= 0  # a row that is too short is filled up with -1
+    if question.threshold is not None:
+        wanted &= scores >= question.threshold
+    if question.band is not None:
+        wanted &= band_of(counts[positions]) == BAND_NAMES.index(question.band)
+    return np.flatnonzero(wanted)[: question.k]
 
 
-def whole(model: Classifier, position: int) -> dict[str, Any]:
-    """All that the run knows about a label, and which others are near it."""
-    card = model.card(position)
+def facts(
+    labels: LabelSet, counts: NDArray[np.int64], positions: NDArray[np.integer]
+) -> list[dict[str, Any]]:
+    """The fields of a ``ShortLabel`` for the labels at these positions."""
+    some = counts[positions]
+    rows = zip(positions.tolist(), some.tolist(), band_of(some).tolist(), strict=True)
+    return [
+        {
+            "id": labels[position].id,
+            "name": labels[position].name,
+            "training_documents": count,
+            "band": BAND_NAMES[band],
+        }
+        for position, count, band in rows
+    ]
+
+
+def whole_label(model: Classifier, position: int) -> schemas.WholeLabel:
+    """All that the run knows about a label, and which others are similar."""
+    labels, counts, card = model.labels, model.train_counts, model.card(position)
     near = model.nearest_labels(position, _NEAREST)
-    return short(model, position) | {
-        "alt_names": list(card.label.alt_names),
-        "description": card.description,
-        "keywords": [{"term": term, "weight": float(weight)} for term, weight in card.keywords],
-        "nearest": [
-            short(model, other) | {"similarity": float(s)}
-            for other, s in near
-            if other not in model.removed
+    others = np.array([other for other, _ in near], dtype=np.int64)
+    (own,) = facts(labels, counts, np.array([position]))
+    return schemas.WholeLabel(
+        **own,
+        alt_names=list(card.label.alt_names),
+        description=card.description,
+        keywords=[schemas.Keyword(term=term, weight=float(w)) for term, w in card.keywords],
+        nearest=[
+            schemas.NearLabel(**other, similarity=similarity)
+            for other, (_, similarity) in zip(facts(labels, counts, others), near, strict=True)
         ],
-    }
+    )
 
 
 def present(model: Classifier) -> NDArray[np.int64]:
@@ -85,86 +106,29 @@ def present(model: Classifier) -> NDArray[np.int64]:
     return every[~np.isin(every, list(model.removed))]
 
 
-def info(model: Classifier, *, writable: bool) -> dict[str, Any]:
+def info(model: Classifier, *, writable: bool) -> schemas.Info:
     """The run as a whole."""
-    bands = band_of(model.train_counts)[present(model)]
-    sizes = np.bincount(bands, minlength=len(BANDS))
-    return {
-        "name": model.name,
-        "version": depl.__version__,
-        "documents": model.n_train,
-        "labels": len(bands),
-        "bands": {band.name: int(n) for band, n in zip(BANDS, sizes, strict=True)},
-        "parts": list(model.fusion.parts_) if model.fusion is not None else ["svm"],
-        "thresholds": _thresholds(model),
-        "writable": writable,
-    }
+    bands = band_of(model.train_counts[present(model)])
+    sizes = np.bincount(bands, minlength=len(BANDS)).tolist()
+    lasts = [following.first - 1 for _, following in pairwise(BANDS)]
+    return schemas.Info(
+        name=model.name,
+        version=__version__,
+        documents=model.n_train,
+        labels=len(bands),
+        bands=[
+            schemas.BandInfo(name=band.name, first=band.first, last=last, labels=size)
+            for band, last, size in zip(BANDS, [*lasts, None], sizes, strict=True)
+        ],
+        parts=list(model.fusion.parts_) if model.fusion is not None else ["svm"],
+        thresholds=None if model.thresholds is None else _thresholds(model.thresholds),
+        writable=writable,
+    )
 
 
-def _thresholds(model: Classifier) -> dict[str, float] | None:
-    if model.thresholds is None:
-        return None
+def _thresholds(thresholds: Thresholds) -> dict[str, float]:
     found = {
-        f"precision {_PRECISION}": model.thresholds.for_precision(_PRECISION),
-        "best F1": model.thresholds.best_f1,
+        f"precision {_PRECISION}": thresholds.for_precision(_PRECISION),
+        "best F1": thresholds.best_f1,
     }
-    return {name: p for name, p in found.items() if p is not None}  # None: out of reach
-
-
-class Catalogue:
-    """The labels in the orders that lists need; to be made anew when a label changes.
-
-    Parameters
-    ----------
-    model : Classifier
-        Whose labels are listed.
-    """
-
-    def __init__(self, model: Classifier) -> None:
-        self._model = model
-        self._names = ["\n".join((x.name, *x.alt_names)).casefold() for x in model.labels]
-        self._band = band_of(model.train_counts)
-        there = present(model)
-        by_name = sorted(there.tolist(), key=self._names.__getitem__)
-        self._orders = {
-            "name": np.array(by_name, dtype=np.int64),
-            "count": there[np.argsort(-model.train_counts[there], kind="stable")],
-        }
-
-    def listed(
-        self, *, search: str, band: str | None, sort: str, offset: int, limit: int
-    ) -> dict[str, Any]:
-        """A page of the labels whose id is, or one of whose names contains, what is searched.
-
-        Whole names come before words that begin so, and those before the rest.
-        """
-        order = self._orders[sort]
-        if band:
-            order = order[self._band[order] == _BAND_NAMES.index(band)]
-        if search:
-            close = self._closeness(search)[order]
-            order = order[np.argsort(-close, kind="stable")][: np.count_nonzero(close)]
-        page = order[offset : offset + limit].tolist()
-        return {"total": len(order), "labels": [self._line(position) for position in page]}
-
-    def _closeness(self, search: str) -> NDArray[np.int8]:
-        """3 for an id or a whole name, 2 where a word begins so, 1 in a word, 0 for no match."""
-        wanted = search.casefold()
-        close = np.array([wanted in names for names in self._names], dtype=np.int8)
-        begins = re.compile(r"(?<!\w)" + re.escape(wanted))
-        for i in np.flatnonzero(close).tolist():
-            if wanted in self._names[i].split("\n"):
-                close[i] = 3
-            elif begins.search(self._names[i]):
-                close[i] = 2
-        by_id = self._model.labels.get(search)
-        if by_id >= 0:
-            close[by_id] = 3
-        return close
-
-    def _line(self, position: int) -> dict[str, Any]:
-        card = self._model.card(position)
-        return short(self._model, position) | {
-            "description": card.description,
-            "keywords": [term for term, _ in card.keywords[:_SHOWN_KEYWORDS]],
-        }
+    return {name: p for name, p in found.items() if p is not None}  # None: the run never reaches it

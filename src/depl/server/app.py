@@ -1,18 +1,14 @@
-"""The service: suggestions, explanations and label editing over HTTP, and a page for people.
-
-``create_app(model)`` gives an ASGI application; ``depl serve RUN`` runs it.
-"""
+"""The service as an ASGI application; ``depl serve RUN`` runs it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-import depl
-from depl.core.errors import DeplError, MissingExtraError, RunError
+from depl.core.errors import DeplError, MissingExtraError
+from depl.core.version import __version__
 from depl.model.classifier import Classifier
 
 try:
@@ -23,18 +19,16 @@ try:
     from starlette.staticfiles import StaticFiles
 
     from depl.server import routes
-    from depl.server.batching import Batching, QueueFullError, TooLateError
-    from depl.server.edge import Edge, problem
+    from depl.server.batching import Batching
+    from depl.server.live_model import LiveModel
     from depl.server.metrics import Metrics
+    from depl.server.middleware import Middleware
+    from depl.server.problems import as_problem, problem
     from depl.server.security import Access
-    from depl.server.service import NothingToUndoError, Service
 except ModuleNotFoundError as error:
     raise MissingExtraError(str(error.name), "serve", "The service") from error
 
 PAGE = Path(__file__).parent / "page"
-
-_SHOWN_TROUBLES = 5
-_UNREADABLE = "There is nothing to read in it, or a control character"
 
 
 def create_app(
@@ -49,51 +43,51 @@ def create_app(
     Parameters
     ----------
     model : Classifier
-        Loaded; from now on the application alone may use it.
+        Loaded; from now on only the application may use it.
     run : path or None
-        Its folder, for reloading.
+        The folder it was loaded from, for reloading.
     access : Access or None
-        Who may do what; by default everybody may read and nobody may write.
+        Who may do what; by default everyone may read and nobody may change labels.
     batching : Batching or None
-        How requests are put together.
+        How the texts of several requests share a batch.
 
     Returns
     -------
     FastAPI
-        With the service in ``app.state.service``.
+        With the model it serves in ``app.state.live_model``.
     """
     access, batching = access or Access(), batching or Batching()
     metrics = Metrics()
-    service = Service(model, run=run, batching=batching, metrics=metrics)
+    live = LiveModel(model, run=run, batching=batching, metrics=metrics)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with service.running():
+        async with live.running():
             yield
 
     app = FastAPI(
         title="depl",
         summary="Labels for documents from a very large label set.",
-        version=depl.__version__,
+        version=__version__,
         lifespan=lifespan,
-        # The usual documentation pages load scripts from elsewhere.
+        # FastAPI's own documentation pages load scripts from other sites.
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
     )
-    app.state.service = service
-    app.add_middleware(Edge, metrics=metrics, timeout=batching.timeout)
-    app.include_router(routes.api(service, access))
-    _add_operations(app, service, metrics, access)
+    app.state.live_model = live
+    app.add_middleware(Middleware, metrics=metrics, timeout=batching.timeout)
+    app.include_router(routes.api(live, access))
+    _add_operations(app, live, metrics, access)
     _add_page(app)
     for kind in (HTTPException, RequestValidationError, DeplError):
-        app.add_exception_handler(kind, _as_problem)
+        app.add_exception_handler(kind, as_problem)
     return app
 
 
-def _add_operations(app: FastAPI, service: Service, metrics: Metrics, access: Access) -> None:
-    """What those who run the service ask it."""
+def _add_operations(app: FastAPI, live: LiveModel, metrics: Metrics, access: Access) -> None:
+    """Health, metrics and the API description, for whoever runs the service."""
 
     @app.get("/healthz", include_in_schema=False)
     async def healthz() -> dict[str, str]:
@@ -101,7 +95,7 @@ def _add_operations(app: FastAPI, service: Service, metrics: Metrics, access: Ac
 
     @app.get("/readyz", include_in_schema=False)
     async def readyz() -> Response:
-        if service.ready:
+        if live.ready:
             return JSONResponse({"status": "ready"})
         return problem(503, "The service is not ready.", {"Retry-After": "1"})
 
@@ -117,13 +111,13 @@ def _add_operations(app: FastAPI, service: Service, metrics: Metrics, access: Ac
 
 
 def _add_page(app: FastAPI) -> None:
-    """A route for every file of the page, and no other: they hide no address of the service."""
+    """One route per file of the page, so that no other file can be asked for."""
     files = StaticFiles(directory=PAGE, check_dir=False)
 
     def add(path: str, name: str) -> None:
         async def file(request: Request) -> Response:
             response = await files.get_response(name, request.scope)
-            response.headers["Cache-Control"] = "no-cache"  # ask, and get a short "not modified"
+            response.headers["Cache-Control"] = "no-cache"  # revalidate every time
             return response
 
         app.add_api_route(path, file, methods=["GET", "HEAD"], include_in_schema=False)
@@ -133,37 +127,3 @@ def _add_page(app: FastAPI) -> None:
         if path.is_file():
             name = path.relative_to(PAGE).as_posix()
             add(f"/{name}", name)
-
-
-def _as_problem(request: Request, error: Exception) -> Response:
-    """Every refusal in one shape, with the status it deserves."""
-    if isinstance(error, RequestValidationError):
-        return problem(422, _troubles(request, error))
-    if isinstance(error, HTTPException):
-        message = error.detail or HTTPStatus(error.status_code).phrase
-        return problem(error.status_code, message, dict(error.headers or {}))
-    if isinstance(error, QueueFullError):
-        return problem(503, str(error), {"Retry-After": "1"})
-    if isinstance(error, TooLateError):
-        return problem(504, str(error))
-    if isinstance(error, NothingToUndoError):
-        return problem(409, str(error))
-    return problem(500 if isinstance(error, RunError) else 422, str(error))
-
-
-def _troubles(request: Request, error: RequestValidationError) -> str:
-    """What is wrong with a request, in words, without repeating what may be megabytes."""
-    found = error.errors()
-    if found[0]["type"] == "json_invalid":
-        return f"The body is not valid JSON: {found[0]['ctx']['error']} at {found[0]['loc'][-1]}."
-    if isinstance(error.body, bytes):
-        kind = request.headers.get("content-type") or "none"
-        return f"Send JSON with the header 'Content-Type: application/json'; the header is {kind}."
-    lines = []
-    for trouble in found[:_SHOWN_TROUBLES]:
-        place = ".".join(str(x) for x in trouble["loc"] if x not in ("body", "query"))
-        message = _UNREADABLE if trouble["type"] == "string_pattern_mismatch" else trouble["msg"]
-        lines.append(f"{place or 'The body'}: {message}.")
-    if len(found) > _SHOWN_TROUBLES:
-        lines.append(f"And {len(found) - _SHOWN_TROUBLES} more.")
-    return " ".join(lines)
