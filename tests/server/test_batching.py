@@ -1,4 +1,4 @@
-"""Texts of many requests, one thread: sizes, order, limits, leavers."""
+"""Texts of many requests, one thread: batch sizes, order, limits, cancelled requests."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import warnings
 
@@ -31,8 +32,12 @@ def address(fitted_run, tmp_path_factory, uvicorn_running):
 def test_answers_are_as_described(address):
     import httpx
 
-    description = httpx.get(f"{address}/openapi.json").json()
-    schema = schemathesis.openapi.from_dict(description)
+    # schemathesis turns limits of length into patterns, and compiling one for a million characters
+    # takes longer than all requests; texts that long are tested elsewhere.
+    description = re.sub(
+        r'"maxLength":\s*1000000\b', '"maxLength":1000', httpx.get(f"{address}/openapi.json").text
+    )
+    schema = schemathesis.openapi.from_dict(json.loads(description))
     schema.config.update(base_url=address)
     operations = [result.ok() for result in schema.get_all_operations()]
     assert len(operations) == 10

@@ -72,41 +72,45 @@ _OPTIONS = {"viewport": {"width": 1280, "height": 800}}
 
 
 @pytest.fixture(scope="module")
-def shared_context(browser: Browser) -> Iterator[BrowserContext]:
-    """A context for pages that need no other settings: its cache saves loading the scripts."""
+def tab(browser: Browser) -> Iterator[Page]:
+    """One tab for all pages that need no other settings; a new one for each would cost more."""
     context = browser.new_context(**_OPTIONS)
-    yield context
+    yield context.new_page()
     context.close()
 
 
 @pytest.fixture
-def visit(browser: Browser, shared_context: BrowserContext) -> Iterator[Opener]:
-    """Opens pages; afterwards none of them may have complained."""
-    opened: list[Page] = []
+def visit(browser: Browser, tab: Page) -> Iterator[Opener]:
+    """Opens pages, in a context of their own where they need options; none may complain."""
+    contexts: list[BrowserContext] = []
+    watched: list[tuple[Page, str, Callable]] = []
     complaints: list[str] = []
 
     def open_page(url: str, *, expected: tuple[str, ...] = (), **options: object) -> Page:
-        own = browser.new_context(**{**_OPTIONS, **options}) if options else shared_context
-        page = own.new_page()
-        page.set_default_timeout(8000)
-        opened.append(page)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "console",
-            lambda said: (
+        def listen(said) -> None:
+            if said.type in ("error", "warning") and not any(x in said.text for x in expected):
                 complaints.append(said.text)
-                if said.type in ("error", "warning") and not any(x in said.text for x in expected)
-                else None
-            ),
-        )
+
+        page = tab
+        if options:
+            contexts.append(browser.new_context(**{**_OPTIONS, **options}))
+            page = contexts[-1].new_page()
+        page.set_default_timeout(8000)
+        watched.append((page, "console", listen))
+        watched.append((page, "pageerror", lambda error: complaints.append(str(error))))
+        for _, event, listener in watched[-2:]:
+            page.on(event, listener)
         page.goto(url)
         return page
 
     yield open_page
-    for page in opened:
-        page.close()
-        if page.context is not shared_context:
-            page.context.close()
+    tab.unroute_all()
+    tab.goto("about:blank")
+    tab.context.clear_permissions()
+    for watched_page, event, listener in watched:
+        watched_page.remove_listener(event, listener)
+    for context in contexts:
+        context.close()
     assert complaints == []
 
 
@@ -166,10 +170,10 @@ def test_an_answer_to_an_older_text_is_given_up(page: Page) -> None:
             route.continue_()  # the first stays without an answer
 
     page.route("**/v1/predict", slow_at_first)
-    page.get_by_label("Document", exact=True).fill(WINE)
+    with page.expect_request("**/v1/predict"):
+        page.get_by_label("Document", exact=True).fill(WINE)
     expect(page.locator("#progress")).to_have_class("progress busy")
     expect(page.locator("#nothing .ghost")).to_have_count(6)
-    page.wait_for_timeout(350)
     suggest(page, FISH, "fishing quota")
     assert len(sent) == 2
     assert failed == sent[:1]
@@ -462,7 +466,7 @@ def test_asks_for_a_token_and_says_what_is_read_only(
         expect(dialog).to_be_visible()
         page.keyboard.press("Escape")
         expect(page.locator("#trouble")).to_contain_text("A token is needed.")
-        page.close()
+        page.goto("about:blank")
     with serving(run, Access(read_only=True)) as url:
         page = visit(f"{url}#labels")
         expect(page.locator("#read-only")).to_be_visible()
@@ -486,7 +490,7 @@ def test_a_run_without_a_fusion_shows_scores(
         row(page, "wine").locator("button.label").click()
         expect(row(page, "wine").locator(".why")).to_contain_text("Rank 1; 6 training documents")
         expect(page.locator(".why:visible [title*=log-odds]")).to_have_count(0)
-        page.close()
+        page.goto("about:blank")
 
 
 def test_very_long_texts_stay_usable(page: Page) -> None:
@@ -602,3 +606,35 @@ def test_the_page_asks_nobody_else(visit: Opener, address: str) -> None:
     suggest(page, WINE, "wine")
     assert asked
     assert all(url.startswith(address) for url in asked)
+
+
+def test_numbers_are_written_as_people_write_them(page: Page) -> None:
+    said = page.evaluate(
+        """async () => {
+          const { plural, percent, trainedOn } = await import("/dom.js");
+          const { learnBands, allBands } = await import("/bands.js");
+          learnBands([
+            { name: "a", first: 0, last: 0, labels: 1 },
+            { name: "b", first: 1, last: 1, labels: 2 },
+            { name: "c", first: 2, last: 1999, labels: 3 },
+            { name: "d", first: 2000, last: null, labels: 4 },
+          ]);
+          return {
+            plurals: [0, 1, 2, 45000].map((n) => plural(n, "match", "matches")),
+            percents: [0, 0.004, 0.01, 0.394, 0.995, 1].map(percent),
+            trained: [0, 1, 6].map((n) => trainedOn({ training_documents: n })),
+            bands: allBands().map((band) => [band.name, band.long]),
+          };
+        }"""
+    )
+    assert said == {
+        "plurals": ["0 matches", "1 match", "2 matches", "45,000 matches"],
+        "percents": ["0%", "<1%", "1%", "39%", ">99%", "100%"],
+        "trained": ["no training documents", "1 training document", "6 training documents"],
+        "bands": [
+            ["0", "no training documents"],
+            ["1", "1 training document"],
+            ["2–1,999", "2 to 1,999 training documents"],
+            ["2,000+", "2,000 or more training documents"],
+        ],
+    }

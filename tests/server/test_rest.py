@@ -1,4 +1,4 @@
-"""What the service answers: the same as the model behind it, however requests are put together."""
+"""What the service answers: the same as the model behind it, in batches of any size."""
 
 from __future__ import annotations
 
