@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from depl.core import threads as threads  # first of all: see there
+from depl.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from depl.api import evaluate, fit
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from depl.sparse.keywords import describe, top_keywords
     from depl.sparse.svm import OneVsAllSVM
     from depl.sparse.tfidf import TfidfFeatures
-
-__version__ = "0.1.0"
 
 # Where each public name lives. They are imported on first use, so that `import depl` and
 # `depl --help` stay fast.

@@ -1,14 +1,17 @@
-"""The service in this process, without a network; and as a process of its own, with signals."""
+"""The service: without a network, over the network in this process, and as its own process."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +25,7 @@ def pytest_collect_file() -> None:
 @pytest.fixture(scope="session")
 def model(fitted_run: Path):
     """A loaded run, to be read only."""
-    from depl.server.service import load
+    from depl.server.live_model import load
 
     return load(fitted_run)
 
@@ -31,7 +34,7 @@ def model(fitted_run: Path):
 def connecting() -> Iterator[Callable]:
     from starlette.testclient import TestClient
 
-    from depl.server import create_app
+    from depl.server.app import create_app
 
     with ExitStack() as open_clients:
 
@@ -64,6 +67,42 @@ def local_client(model, fitted_run: Path):
 
     with connecting() as connected:
         yield connected(model, run=fitted_run, access=Access(local_writes=True))
+
+
+@dataclass
+class Running:
+    """An application behind uvicorn, in a thread of this process."""
+
+    uvicorn: Any
+    url: str
+
+
+@contextmanager
+def run_uvicorn(app) -> Iterator[Running]:
+    import uvicorn
+
+    from depl.server.listening import listen
+
+    config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    with listen("127.0.0.1", 0) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        until = time.monotonic() + 20
+        while not server.started:
+            assert thread.is_alive()
+            assert time.monotonic() < until, "the service did not start"
+            time.sleep(0.005)
+        yield Running(server, url)
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture(scope="session")
+def uvicorn_running() -> Callable:
+    """A context manager that runs an application on a free port of this machine."""
+    return run_uvicorn
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from depl.core.errors import ConfigError
-from depl.server import PAGE
+from depl.server.app import PAGE
 from depl.server.security import Access
 
 WRITES = [

@@ -1,4 +1,4 @@
-"""Texts of many requests, one thread: sizes, order, limits, leavers."""
+"""Texts of many requests, one thread: batch sizes, order, limits, cancelled requests."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_full_queue_refuses_and_takes_again_later():
         second = asyncio.create_task(batcher.submit([2, 3]))
         await asyncio.sleep(0)
         assert batcher.waiting == 2
-        with pytest.raises(QueueFullError, match="2 are waiting"):
+        with pytest.raises(QueueFullError, match="queue is full"):
             await batcher.submit([4])
         doubler.may_go.set()
         assert await first == [2]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from depl.server.edge import MAX_BODY
+from depl.server.live_model import load
+from depl.server.middleware import MAX_BODY
 from depl.server.schemas import MAX_CHARACTERS, MAX_LABELS, MAX_TEXTS
 from depl.server.security import Access
-from depl.server.service import load
 
 JSON = {"content-type": "application/json"}
 
@@ -73,12 +73,18 @@ def test_the_message_names_the_place(client):
         answer = client.post("/v1/predict", content=body, headers=JSON | headers)
         return answer.json()["error"]["message"]
 
-    assert "texts.1: " in message(BODIES["an empty text"])
-    assert "nothing to read" in message(BODIES["a blank text"])
-    assert "k: " in message(BODIES["k is huge"])
+    assert message(BODIES["an empty text"]) == "texts.1 must not be empty."
+    assert "texts.0 must contain readable text" in message(BODIES["a blank text"])
+    assert message(BODIES["texts missing"]) == "texts is missing."
+    assert message(BODIES["k is zero"]) == "k must be at least 1."
+    assert message(BODIES["k is half"]) == "k must be a whole number."
+    assert message(BODIES["no such band"]) == "band must be '0', '1-9', '10-99' or '100+'."
+    assert message(BODIES["a field too many"]) == "top is not a known field."
+    assert message(BODIES["another type"]) == "The request must be a JSON object."
+    assert message(BODIES["k is huge"]) == "k must be at most 100."
+    assert "texts.0: " in message(BODIES["half a surrogate pair"])  # in pydantic's own words
     assert "not valid JSON" in message(BODIES["no JSON"])
     assert "application/json" in message(b"{}", **{"content-type": "text/plain"})
-    assert "top: " in message(BODIES["a field too many"])
 
 
 def test_sizes_are_limited(client):
@@ -174,7 +180,7 @@ def test_a_failure_inside_is_a_500_without_details(connect, model, monkeypatch):
     def fails(model, asked):
         raise ZeroDivisionError("inner secrets")
 
-    monkeypatch.setattr("depl.server.service.suggest", fails)
+    monkeypatch.setattr("depl.server.live_model.suggest", fails)
     answer = connect(model).post("/v1/predict", json={"texts": ["a"]})
     assert answer.status_code == 500
     assert "secrets" not in answer.text

@@ -1,4 +1,4 @@
-"""What the service answers: the same as the model behind it, however requests are put together."""
+"""What the service answers: the same as the model behind it, in batches of any size."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import shutil
 import httpx
 import pytest
 
-from depl.server import create_app
+from depl.server.app import create_app
 from depl.server.batching import Batching
+from depl.server.live_model import load
 from depl.server.security import Access
-from depl.server.service import load
 
 WINE = "Labelling of sparkling wines made from grapes of named vineyards"
 
@@ -76,11 +76,16 @@ def test_many_at_once_get_the_same_answers_as_one_by_one(model, dataset):
     assert float(counted["depl_batch_texts_count"]) < len(texts) / 4  # they were put together
 
 
-def test_info_tells_the_run(client, model, fitted_run):
+def test_info_describes_the_run(client, model, fitted_run):
     info = client.get("/v1/info").json()
     assert info["name"] == fitted_run.name
     assert (info["documents"], info["labels"]) == (48, 12)
-    assert info["bands"] == {"0": 1, "1-9": 10, "10-99": 1, "100+": 0}
+    assert info["bands"] == [
+        {"name": "0", "first": 0, "last": 0, "labels": 1},
+        {"name": "1-9", "first": 1, "last": 9, "labels": 10},
+        {"name": "10-99", "first": 10, "last": 99, "labels": 1},
+        {"name": "100+", "first": 100, "last": None, "labels": 0},
+    ]
     assert info["parts"] == ["svm", "names"]
     assert info["writable"] is False
     assert info["thresholds"] is None or set(info["thresholds"]) <= {"precision 0.8", "best F1"}
@@ -231,7 +236,8 @@ def test_a_full_queue_is_503_and_a_late_answer_504(model, connect, monkeypatch):
 
     may_go = threading.Event()
     monkeypatch.setattr(
-        "depl.server.service.suggest", lambda model, asked: may_go.wait(5) and [[] for _ in asked]
+        "depl.server.live_model.suggest",
+        lambda model, asked: may_go.wait(5) and [[] for _ in asked],
     )
 
     async def scenario():

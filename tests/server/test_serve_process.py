@@ -14,7 +14,7 @@ import pytest
 
 from depl.cli.app import main
 from depl.core.corpus import Label
-from depl.server.service import load
+from depl.server.live_model import load
 
 posix = pytest.mark.skipif(os.name != "posix", reason="these signals are POSIX's")
 
@@ -56,7 +56,7 @@ def test_sigterm_finishes_what_was_accepted(fitted_run, served):
 
 
 @posix
-def test_sighup_loads_the_run_anew_while_requests_go_on(own_run, served):
+def test_sighup_reloads_the_run_while_requests_are_answered(own_run, served):
     with served(own_run, "--max-batch", 4) as service:
         statuses, stop = [], threading.Event()
 
@@ -84,7 +84,7 @@ def test_sighup_loads_the_run_anew_while_requests_go_on(own_run, served):
         assert '"reloaded"' in service.process.stderr.readline()
         assert "manifest.json is damaged" in service.process.stderr.readline()
         assert httpx.get(f"{service.url}/v1/labels/x-1").status_code == 200
-        # A client that goes away is taken out of the line, and the service goes on.
+        # A client that disconnects is taken out of the queue; others are still answered.
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{service.url}/v1/predict", json={"texts": [LONG] * 250}, timeout=0.3)
         wait_until(lambda: metric(service.url, "depl_queue") == 0, seconds=5)

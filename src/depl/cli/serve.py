@@ -21,7 +21,7 @@ from depl.core.errors import ConfigError, DeplError, MissingExtraError
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from depl.server.service import Service
+    from depl.server.live_model import LiveModel
 
 _GRACE = 30  # seconds that requests get to finish when the service is told to end
 _CONNECTIONS = 1_000  # open at the same time; further ones get 503 at once
@@ -43,13 +43,14 @@ def serve(
     timeout: float,
     log_requests: bool,
 ) -> None:
-    """Load the run, listen, and answer until SIGTERM or Ctrl-C; SIGHUP loads the run anew."""
+    """Load the run, listen, and answer until SIGTERM or Ctrl-C; SIGHUP reloads the run."""
     if importlib.util.find_spec("uvicorn") is None:
         raise MissingExtraError("uvicorn", "serve", "The service")
-    from depl.server import create_app
+    from depl.server.app import create_app
     from depl.server.batching import Batching
+    from depl.server.listening import listen
+    from depl.server.live_model import load
     from depl.server.security import Access, is_loopback
-    from depl.server.service import load
 
     token = _token(token, token_file)
     local = is_loopback(host)
@@ -68,7 +69,7 @@ def serve(
         max_batch=max_batch, max_wait=max_wait_ms / 1000, queue=queue, timeout=timeout
     )
     _log_to_stderr(logging.INFO if log_requests else logging.WARNING)
-    with _listening(host, port) as listener:
+    with listen(host, port) as listener:  # before loading, which takes longer to fail
         model = load(run)
         app = create_app(model, run=run, access=access, batching=batching)
         shown = f"[{host}]" if ":" in host else host
@@ -90,18 +91,6 @@ def _token(token: str | None, file: Path | None) -> str | None:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"Cannot read the token from {file}: {error}.") from error
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A bound socket; trouble with the address shows before the model is loaded."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise ConfigError(
-            f"Cannot listen at {host}, port {port}: {error.strerror or error}. Choose another "
-            f"--port (0 finds a free one) or --host."
-        ) from error
 
 
 class _JsonLines(logging.Formatter):
@@ -142,17 +131,17 @@ async def _run(app: FastAPI, listener: socket.socket) -> None:
     # that second one changes nothing, and a service that was asked to end has ended well.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    reloading = _Reloading(app.state.service)
+    reloading = _Reloading(app.state.live_model)
     if hasattr(signal, "SIGHUP"):  # not on Windows
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloading.begin)
     await uvicorn.Server(config).serve(sockets=[listener])
 
 
 class _Reloading:
-    """Loads the run anew when told to; a run that cannot be loaded leaves the old one."""
+    """Reloads the run when told to; if that fails, the old model keeps answering."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, model: LiveModel) -> None:
+        self._model = model
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self) -> None:
@@ -161,10 +150,10 @@ class _Reloading:
         task.add_done_callback(self._tasks.discard)
 
     async def _reload(self) -> None:
-        from depl.server.edge import log_event
+        from depl.server.logs import log_event
 
         try:
-            seconds = await self._service.reload()
+            seconds = await self._model.reload()
         except DeplError as error:
             log_event(logging.ERROR, "reload failed", error=str(error))
         else:

@@ -1,9 +1,9 @@
-"""One thread for the model, fed with what many requests want at the same time.
+"""One thread for the model, and a queue of what many requests want from it.
 
-The model is used by this thread alone, so nothing that reads it needs a lock: predictions, reads
-and changes of labels stand in line here. Texts of different requests are put together, because a
-batch costs much less than its texts one by one. Nothing waits without an end: the line is bounded,
-and whoever has waited too long, or has gone, is taken out of it.
+Only this thread uses the model, so nothing that reads it needs a lock: predictions, reads and
+changes of labels all go through the queue. Texts of different requests share a batch, because a
+batch costs much less than its texts one by one. Nothing waits forever: the queue has a limit, and
+requests that have timed out or whose client has disconnected are taken out of it.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ T = TypeVar("T")
 
 
 class QueueFullError(DeplError):
-    """More is waiting than the service is willing to keep."""
+    """The queue is full."""
 
 
 class TooLateError(DeplError):
-    """What was asked for was not begun, or not answered, in time."""
+    """A request was not started, or not answered, in time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batching:
-    """How requests are put together, and how long they may wait.
+    """How the texts of several requests share a batch, and how long requests may wait.
 
     Parameters
     ----------
     max_batch : int
-        Texts that the model gets at a time; 1 is no batching.
+        The largest number of texts in a batch; 1 is no batching.
     max_wait : float
-        Seconds that a text waits for company when the model has nothing else to do.
+        Seconds that a text waits for others to share a batch with when the model is idle.
     queue : int
-        With so many texts waiting, a further request is refused.
+        Requests are refused while this many texts are waiting.
     timeout : float
-        Seconds a request may take in all.
+        Seconds that a request may take in all.
     """
 
     max_batch: int = 32
@@ -54,9 +54,9 @@ class Batching:
     def __post_init__(self) -> None:
         if self.max_batch < 1 or self.queue < 1 or self.max_wait < 0 or self.timeout <= 0:
             raise ConfigError(
-                f"Batches and the queue need room for 1 text, waiting at least 0 s and the timeout "
-                f"more than 0 s; got max_batch = {self.max_batch}, queue = {self.queue}, max_wait "
-                f"= {self.max_wait}, timeout = {self.timeout}."
+                f"max_batch and queue must be at least 1, max_wait at least 0 s, and timeout more "
+                f"than 0 s; got max_batch = {self.max_batch}, queue = {self.queue}, "
+                f"max_wait = {self.max_wait}, timeout = {self.timeout}."
             )
 
 
@@ -92,11 +92,11 @@ class Batcher(Generic[Item, Answer]):
     Parameters
     ----------
     answer : function from a list of items to a list of answers
-        Runs in the one thread.
+        Runs in the model's thread.
     settings : Batching
-        Sizes and times.
+        Limits of batches and of the queue.
     done : function of (items, seconds)
-        Told after every batch.
+        Called after every batch.
     """
 
     def __init__(
@@ -116,27 +116,27 @@ class Batcher(Generic[Item, Answer]):
 
     @property
     def waiting(self) -> int:
-        """Items and calls in line."""
+        """Items and calls in the queue."""
         return len(self._waiting) + len(self._jobs)
 
     @property
     def running(self) -> bool:
-        """Whether there is somebody at work."""
+        """Whether the queue is being worked through."""
         return self._worker is not None and not self._worker.done()
 
     def start(self) -> None:
-        """Begin to work, in the running event loop."""
+        """Start to work, in the running event loop."""
         self._worker = asyncio.create_task(self._work())
 
     async def stop(self) -> None:
-        """Finish what has been begun, and end."""
+        """Finish what has been started, then stop."""
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
         await asyncio.to_thread(self._thread.shutdown)
 
     async def submit(self, items: Sequence[Item]) -> list[Answer]:
-        """The answers to some items, in their order. Cancelling it takes them out of the line."""
+        """The answers to some items, in order. Cancelling takes the items out of the queue."""
         self._refuse_if_full(len(self._waiting))
         request: _Request[Item, Answer] = _Request(
             items, asyncio.get_running_loop().create_future()
@@ -156,7 +156,7 @@ class Batcher(Generic[Item, Answer]):
                 self._waiting.extend(kept)
 
     async def call(self, function: Callable[[], T]) -> T:
-        """The result of a call between two batches. What is not begun in time is never begun."""
+        """The result of a call between two batches; if not started in time, it never starts."""
         self._refuse_if_full(len(self._jobs))
         job = _Job(function, asyncio.get_running_loop().create_future())
         self._jobs.append(job)
@@ -164,10 +164,10 @@ class Batcher(Generic[Item, Answer]):
         try:
             await asyncio.wait({job.future}, timeout=self.settings.timeout)
         finally:
-            never_begun = job in self._jobs
-            if never_begun:
+            never_started = job in self._jobs
+            if never_started:
                 self._jobs.remove(job)
-        if never_begun:
+        if never_started:
             raise self._too_late()
         result: T = await job.future
         return result
@@ -175,17 +175,17 @@ class Batcher(Generic[Item, Answer]):
     def _refuse_if_full(self, waiting: int) -> None:
         if waiting >= self.settings.queue:
             raise QueueFullError(
-                f"The service is busy: {waiting} are waiting already. Try again in a moment."
+                "The service is busy and its queue is full. Try again in a moment."
             )
 
     def _too_late(self) -> TooLateError:
         return TooLateError(
-            f"No answer within {self.settings.timeout:g} s; the service is busy. Try again later, "
-            f"or send fewer texts at a time."
+            f"There was no answer within {self.settings.timeout:g} s because the service is busy. "
+            f"Try again later, or send fewer texts at a time."
         )
 
     async def _work(self) -> None:
-        # A call and a batch take turns, so that neither can keep the other waiting for ever.
+        # Calls and batches take turns, so that neither can starve the other.
         while True:
             self._arrival.clear()
             if not self._jobs and not self._waiting:
@@ -193,10 +193,10 @@ class Batcher(Generic[Item, Answer]):
             if self._jobs:
                 await self._run(self._jobs.popleft())
             if self._waiting:
-                await self._wait_for_company()
+                await self._fill_batch()
                 await self._answer_batch()
 
-    async def _wait_for_company(self) -> None:
+    async def _fill_batch(self) -> None:
         now = asyncio.get_running_loop().time
         until = now() + self.settings.max_wait
         while len(self._waiting) < self.settings.max_batch and (left := until - now()) > 0:
@@ -220,7 +220,7 @@ class Batcher(Generic[Item, Answer]):
         for request, place in (self._waiting.popleft() for _ in range(size)):
             places.setdefault(request, []).append(place)
         if places and not await self._answer_together(places) and len(places) > 1:
-            # One text that the model cannot take must not fail those that were put beside it.
+            # A text on which the model fails must not fail the other requests in its batch.
             for request, some in places.items():
                 await self._answer_together({request: some}, last=True)
 

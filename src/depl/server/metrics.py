@@ -1,4 +1,4 @@
-"""What the service counts, for Prometheus."""
+"""The service's metrics, for Prometheus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """Counters of one service; two in one process do not meet."""
+    """The metrics of one service; two services in one process have separate ones."""
 
     content_type = CONTENT_TYPE_LATEST
 
@@ -44,16 +44,14 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self._documents = Counter(
-            "depl_documents", "Texts that were given labels.", registry=registry
-        )
-        self._queue = Gauge("depl_queue", "Texts and calls that wait.", registry=registry)
-        self.labels = Gauge("depl_labels", "Labels the model knows.", registry=registry)
-        self.reloads = Counter("depl_reloads", "Times the run was loaded anew.", registry=registry)
+        self._documents = Counter("depl_documents", "Texts labelled.", registry=registry)
+        self._queue = Gauge("depl_queue", "Texts and calls waiting.", registry=registry)
+        self.labels = Gauge("depl_labels", "Labels of the model.", registry=registry)
+        self.reloads = Counter("depl_reloads", "Times the run was reloaded.", registry=registry)
         ProcessCollector(registry=registry)
 
     def watch_queue(self, length: Callable[[], int]) -> None:
-        """Ask this function for the length of the queue."""
+        """Read the length of the queue from this function."""
         self._queue.set_function(lambda: float(length()))
 
     def batch_done(self, texts: int, seconds: float) -> None:
@@ -68,5 +66,5 @@ class Metrics:
         self._seconds.labels(route).observe(seconds)
 
     def text(self) -> bytes:
-        """Everything in Prometheus' own format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self._registry)

@@ -1,43 +1,42 @@
-"""The addresses of the service. What they say is in ``views``, what they take in ``schemas``."""
+"""The routes under ``/v1``; ``answers`` builds what they return, ``schemas`` describes it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from fastapi.security import HTTPBearer
 
 from depl.core.corpus import Label
 from depl.model.classifier import Classifier
-from depl.server import schemas, views
-from depl.server.schemas import Band
+from depl.server import answers, schemas
+from depl.server.answers import Question
+from depl.server.live_model import LiveModel
 from depl.server.security import Access
-from depl.server.service import Service
-from depl.server.views import Asked
 
 T = TypeVar("T")
 
-_CLIENT_GONE = 499  # nobody will read it, but the log and the metrics will
+_CLIENT_GONE = 499  # only seen in the log and the metrics
 
 LabelPath = Annotated[str, Path(description="The label's id, percent-encoded.")]
 Responses = dict[int | str, dict[str, Any]]
 
 
-def api(service: Service, access: Access) -> APIRouter:
+def api(live: LiveModel, access: Access) -> APIRouter:
     """All of ``/v1``."""
     reading = _guard(access, access.check_read, shown=access.token_for_all)
     router = APIRouter(dependencies=reading)
-    router.include_router(_asking(service))
-    router.include_router(_looking(service, access))
-    router.include_router(_changing(service, access))
+    router.include_router(_suggesting(live))
+    router.include_router(_browsing(live, access))
+    router.include_router(_editing(live, access))
     return router
 
 
 def _guard(access: Access, check: Any, *, shown: bool) -> list[Any]:  # noqa: ANN401
-    """What a route depends on; OpenAPI tells of the token where it is needed."""
+    """What a route depends on; ``shown`` makes OpenAPI mention the token."""
     bearer = [Depends(HTTPBearer(auto_error=False))] if shown and access.token else []
     return [*bearer, Depends(check)]
 
@@ -46,66 +45,67 @@ def _problems(*statuses: int) -> Responses:
     return {status: {"model": schemas.ProblemResponse} for status in (*statuses, 503, 504)}
 
 
-def _asking(service: Service) -> APIRouter:
+def _suggesting(live: LiveModel) -> APIRouter:
     router = APIRouter(tags=["suggestions"], responses=_problems(400, 401, 408, 413, 422))
 
-    @router.post("/v1/predict", response_model=schemas.PredictResponse)
-    async def predict(body: schemas.PredictRequest, request: Request) -> dict[str, Any]:
+    @router.post("/v1/predict")
+    async def predict(body: schemas.PredictRequest, request: Request) -> schemas.PredictResponse:
         """Suggest labels for texts."""
-        asked = [Asked(text, body.k, body.threshold, body.band) for text in body.texts]
-        rows = await _while_connected(request, service.suggest(asked))
-        return {"results": [{"labels": row} for row in rows]}
+        questions = [Question(text, body.k, body.threshold, body.band) for text in body.texts]
+        rows = await _while_connected(request, live.suggest(questions))
+        return schemas.PredictResponse(results=[schemas.Suggestions(labels=row) for row in rows])
 
-    @router.post("/v1/explain", response_model=schemas.ExplainResponse, responses=_problems(404))
-    async def explain(body: schemas.ExplainRequest, request: Request) -> dict[str, Any]:
-        """Tell why a label is suggested for a text, or is not."""
+    @router.post("/v1/explain", responses=_problems(404))
+    async def explain(body: schemas.ExplainRequest, request: Request) -> schemas.ExplainResponse:
+        """Explain why a label is suggested for a text, or why not."""
 
-        def explained(model: Classifier) -> dict[str, Any]:
+        def explained(model: Classifier) -> schemas.ExplainResponse:
             _position(model, body.label)
-            found: dict[str, Any] = model.explain(body.text, body.label).to_json()
-            return found
+            found = model.explain(body.text, body.label).to_json()
+            return schemas.ExplainResponse.model_validate(found)
 
-        return await _while_connected(request, service.read(explained))
+        return await _while_connected(request, live.read(explained))
 
     return router
 
 
-def _looking(service: Service, access: Access) -> APIRouter:
+def _browsing(live: LiveModel, access: Access) -> APIRouter:
     router = APIRouter(tags=["labels"], responses=_problems(401))
 
-    @router.get("/v1/info", response_model=schemas.Info)
-    async def info() -> dict[str, Any]:
-        """Tell what the service knows and allows."""
-        return await service.read(lambda model: views.info(model, writable=access.writable))
+    @router.get("/v1/info")
+    async def info() -> schemas.Info:
+        """Describe the run, and whether its labels can be changed."""
+        return await live.read(lambda model: answers.info(model, writable=access.writable))
 
-    @router.get("/v1/labels", response_model=schemas.LabelList, responses=_problems(422))
+    @router.get("/v1/labels", responses=_problems(422))
     async def list_labels(
         search: Annotated[
             str, Query(max_length=500, description="Part of a name, or a whole id.")
         ] = "",
-        band: Annotated[Band | Literal[""], Query()] = "",
+        band: Annotated[
+            schemas.AnyBand, Query(description="Only labels of this band; empty for all.")
+        ] = "",
         sort: Annotated[
-            schemas.Sort, Query(description="By name, or by training documents, most first.")
+            schemas.Sort,
+            Query(description="By name, or by number of training documents, most first."),
         ] = "name",
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
         limit: Annotated[int, Query(ge=1, le=schemas.MAX_PAGE)] = 20,
-    ) -> dict[str, Any]:
+    ) -> schemas.LabelList:
         """List labels, page by page."""
-        return await service.listed(
+        return await live.listed(
             search=search.strip(), band=band, sort=sort, offset=offset, limit=limit
         )
 
-    @router.get(
-        "/v1/labels/{label_id:path}", response_model=schemas.WholeLabel, responses=_problems(404)
-    )
-    async def show_label(label_id: LabelPath) -> dict[str, Any]:
-        """Show one label: description, keywords, nearest labels."""
-        return await service.read(lambda model: views.whole(model, _position(model, label_id)))
+    @router.get("/v1/labels/{label_id:path}", responses=_problems(404))
+    async def show_label(label_id: LabelPath) -> schemas.WholeLabel:
+        """Show one label: description, keywords, similar labels."""
+        return await live.read(lambda model: answers.whole_label(model, _position(model, label_id)))
 
     return router
 
 
-def _changing(service: Service, access: Access) -> APIRouter:
+def _editing(live: LiveModel, access: Access) -> APIRouter:
     writing = _guard(access, access.check_write, shown=True)
     router = APIRouter(tags=["changes"], responses=_problems(401, 403))
     bad_body = _problems(400, 408, 413, 422)
@@ -113,59 +113,52 @@ def _changing(service: Service, access: Access) -> APIRouter:
     @router.post(
         "/v1/labels",
         status_code=201,
-        response_model=schemas.WholeLabel,
         responses=_problems(409) | bad_body,
         dependencies=writing,
     )
-    async def add_label(body: schemas.NewLabel) -> dict[str, Any]:
-        """Add a label; it can be suggested at once."""
+    async def add_label(body: schemas.NewLabel) -> schemas.WholeLabel:
+        """Add a label; it can be suggested right away."""
         label = Label(body.id, body.name.strip(), tuple(x.strip() for x in body.alt_names))
 
-        def added(model: Classifier) -> dict[str, Any]:
+        def added(model: Classifier) -> schemas.WholeLabel:
             if model.labels.get(label.id) >= 0:
                 raise HTTPException(
-                    409, f"There is a label with the id {label.id!r} already. Take another id."
+                    409, f"A label with the id {label.id!r} already exists. Choose another id."
                 )
             model.add_labels(
                 [label],
                 descriptions={label.id: _tidy(body.description)} if body.description else None,
                 examples={label.id: body.examples} if body.examples else None,
             )
-            return views.whole(model, model.labels.index(label.id))
+            return answers.whole_label(model, model.labels.index(label.id))
 
-        return await service.change(added)
+        return await live.change(added)
 
-    # Before the routes with an id, which would take it for one.
-    @router.post(
-        "/v1/labels/undo",
-        response_model=schemas.Undone,
-        responses=_problems(409),
-        dependencies=writing,
-    )
-    async def undo() -> dict[str, str]:
-        """Take back the last change."""
-        return {"undone": await service.undo()}
+    # Before the routes with an id, which would read "undo" as one.
+    @router.post("/v1/labels/undo", responses=_problems(409), dependencies=writing)
+    async def undo() -> schemas.Undone:
+        """Undo the last change."""
+        return schemas.Undone(undone=await live.undo())
 
     @router.patch(
         "/v1/labels/{label_id:path}",
-        response_model=schemas.WholeLabel,
         responses=_problems(404) | bad_body,
         dependencies=writing,
     )
-    async def change_label(label_id: LabelPath, body: schemas.LabelChange) -> dict[str, Any]:
-        """Rename or describe a label."""
+    async def change_label(label_id: LabelPath, body: schemas.LabelChange) -> schemas.WholeLabel:
+        """Change a label's name, its description or both."""
         if not body.name and not body.description:
-            raise HTTPException(422, "Nothing to change: give a name, a description, or both.")
+            raise HTTPException(422, "Nothing to change: give a name, a description or both.")
 
-        def changed(model: Classifier) -> dict[str, Any]:
+        def changed(model: Classifier) -> schemas.WholeLabel:
             _position(model, label_id)
             if body.name:
                 model.rename_label(label_id, body.name.strip())
             if body.description:
                 model.describe_label(label_id, _tidy(body.description))
-            return views.whole(model, model.labels.index(label_id))
+            return answers.whole_label(model, model.labels.index(label_id))
 
-        return await service.change(changed)
+        return await live.change(changed)
 
     @router.delete(
         "/v1/labels/{label_id:path}",
@@ -174,25 +167,24 @@ def _changing(service: Service, access: Access) -> APIRouter:
         dependencies=writing,
     )
     async def remove_label(label_id: LabelPath) -> None:
-        """Remove a label; it is no longer suggested."""
+        """Remove a label; it is never suggested again."""
 
         def removed(model: Classifier) -> None:
             _position(model, label_id)
             model.remove_label(label_id)
 
-        await service.change(removed)
+        await live.change(removed)
 
     @router.post(
         "/v1/reload",
-        response_model=schemas.Reloaded,
         responses=_problems(500),
         dependencies=_guard(access, access.check_operator, shown=True),
     )
-    async def reload() -> dict[str, Any]:
-        """Load the run anew; requests go on meanwhile."""
-        seconds = await service.reload()
-        labels = await service.read(lambda model: len(views.present(model)))
-        return {"labels": labels, "seconds": round(seconds, 3)}
+    async def reload() -> schemas.Reloaded:
+        """Load the run from disk again; requests are answered meanwhile."""
+        seconds = await live.reload()
+        labels = await live.read(lambda model: len(answers.present(model)))
+        return schemas.Reloaded(labels=labels, seconds=round(seconds, 3))
 
     return router
 
@@ -201,7 +193,7 @@ def _position(model: Classifier, label_id: str) -> int:
     position = model.labels.get(label_id)
     if position < 0 or position in model.removed:
         raise HTTPException(
-            404, f"There is no label with the id {label_id!r}. GET /v1/labels lists all."
+            404, f"There is no label with the id {label_id!r}. /v1/labels lists all labels."
         )
     return position
 
@@ -211,10 +203,10 @@ def _tidy(text: str) -> str:
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The result of some work, which is given up when the client goes away."""
+    """The result of some work, which is cancelled when the client disconnects."""
     working = asyncio.create_task(work)
-    gone = asyncio.create_task(_gone(request))
-    tasks: Sequence[asyncio.Task[Any]] = (working, gone)
+    disconnected = asyncio.create_task(_disconnected(request))
+    tasks: Sequence[asyncio.Task[Any]] = (working, disconnected)
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -227,6 +219,6 @@ async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
                 await task
 
 
-async def _gone(request: Request) -> None:
+async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

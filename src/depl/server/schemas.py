@@ -1,44 +1,53 @@
-"""The JSON that goes in and out; limits of size stand here, so that OpenAPI tells them."""
+"""The JSON that goes in and out, with its limits; OpenAPI is made from these classes."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from depl.evaluation.scores import BANDS
+
 MAX_TEXTS = 256
 MAX_CHARACTERS = 1_000_000
-MAX_LABELS = 100  # a text
-MAX_PAGE = 200  # labels a list
+MAX_LABELS = 100  # per text
+MAX_PAGE = 200  # labels on one page of a list
 MAX_ALT_NAMES = 50
 MAX_EXAMPLES = 100
 
-# Something to read, and no character that would only confuse those who print it.
+# At least one character that is not blank, and no control characters.
 _LINE = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x1f\x7f-\x9f\s][^\x00-\x1f\x7f-\x9f]*$"
-_LINES = _LINE.replace(r"\x00-\x1f", r"\x00-\x08\x0b\x0c\x0e-\x1f")  # tabs and line ends, too
+_LINES = _LINE.replace(r"\x00-\x1f", r"\x00-\x08\x0b\x0c\x0e-\x1f")  # but tabs and line breaks
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CHARACTERS, pattern=r"\S")]
 LabelId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_LINE)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_LINE)]
 Description = Annotated[str, StringConstraints(min_length=1, max_length=5_000, pattern=_LINES)]
-# To JSON, 5.0 is the whole number 5. Behind the limits, so that OpenAPI still tells these.
+# To JSON, 5.0 is the whole number 5. Listed after the limits, so that OpenAPI has these as well.
 _WHOLE = BeforeValidator(lambda x: int(x) if isinstance(x, float) and x.is_integer() else x)
 
-Band = Literal["0", "1-9", "10-99", "100+"]
+if TYPE_CHECKING:
+    Band: TypeAlias = str
+    AnyBand: TypeAlias = str
+else:
+    Band = Literal[tuple(band.name for band in BANDS)]
+    AnyBand = Literal[("", *(band.name for band in BANDS))]
 Sort = Literal["name", "count"]
 
 
-class _Asked(BaseModel):
-    """A body: misspelt fields and values of another type are refused, not guessed at."""
+class _Body(BaseModel):
+    """What a client sends: misspelt fields and values of another type are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class PredictRequest(_Asked):
+class PredictRequest(_Body):
     """Texts to label."""
 
     texts: Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)]
-    k: Annotated[int, Field(ge=1, le=MAX_LABELS, description="Labels a text, at most."), _WHOLE] = 5
+    k: Annotated[
+        int, Field(ge=1, le=MAX_LABELS, description="Labels per text, at most."), _WHOLE
+    ] = 5
     threshold: Annotated[
         float | None,
         Field(allow_inf_nan=False, description="Leave out labels with a lower probability."),
@@ -46,14 +55,14 @@ class PredictRequest(_Asked):
     band: Annotated[Band | None, Field(description="Only labels of this band.")] = None
 
 
-class ExplainRequest(_Asked):
-    """A text, and a label that was suggested for it or was not."""
+class ExplainRequest(_Body):
+    """A text, and a label, whether it was suggested for the text or not."""
 
     text: Text
     label: Annotated[LabelId, Field(description="The label's id.")]
 
 
-class NewLabel(_Asked):
+class NewLabel(_Body):
     """A label to add."""
 
     id: LabelId
@@ -61,21 +70,22 @@ class NewLabel(_Asked):
     alt_names: Annotated[list[Name], Field(max_length=MAX_ALT_NAMES)] = []
     description: Description | None = None
     examples: Annotated[
-        list[Text], Field(max_length=MAX_EXAMPLES, description="Texts that carry the label.")
+        list[Text],
+        Field(max_length=MAX_EXAMPLES, description="Documents with this label."),
     ] = []
 
 
-class LabelChange(_Asked):
-    """What is to be different about a label."""
+class LabelChange(_Body):
+    """What to change about a label."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    name: Name = ""  # not given; an empty one that is given is refused
+    name: Name = ""  # left out; pydantic does not validate defaults, but refuses an empty name
     description: Description = ""
 
 
 class ShortLabel(BaseModel):
-    """A label in one line; ``band`` is that of its number of training documents."""
+    """A label; ``band`` is the frequency band of its number of training documents."""
 
     id: str
     name: str
@@ -83,8 +93,8 @@ class ShortLabel(BaseModel):
     band: Band
 
 
-class Suggestion(ShortLabel):
-    """A label for a text; without a fusion the probability is the SVM's score."""
+class SuggestedLabel(ShortLabel):
+    """A label for a text; in a run without fusion the probability is the SVM's score."""
 
     probability: float
 
@@ -92,11 +102,11 @@ class Suggestion(ShortLabel):
 class Suggestions(BaseModel):
     """The labels of one text, best first."""
 
-    labels: list[Suggestion]
+    labels: list[SuggestedLabel]
 
 
 class PredictResponse(BaseModel):
-    """One result a text, in the order of the texts."""
+    """One result per text, in the order of the texts."""
 
     results: list[Suggestions]
 
@@ -109,7 +119,7 @@ class ListedLabel(ShortLabel):
 
 
 class LabelList(BaseModel):
-    """A page of a list, and how many labels the whole list has."""
+    """One page of a list, and the number of labels on all pages."""
 
     total: int
     labels: list[ListedLabel]
@@ -123,7 +133,7 @@ class Keyword(BaseModel):
 
 
 class NearLabel(ShortLabel):
-    """A label that is close to another."""
+    """A label that is similar to another."""
 
     similarity: float
 
@@ -143,8 +153,8 @@ class ExplainedLabel(ShortLabel):
     alt_names: list[str]
 
 
-class PartSays(BaseModel):
-    """What one part of the model says about the label, and how much that counts (log-odds)."""
+class PartScore(BaseModel):
+    """Score and rank of a label by one part of the model, and the log-odds that this adds."""
 
     name: str
     score: float | None
@@ -153,14 +163,14 @@ class PartSays(BaseModel):
 
 
 class MatchedKeyword(Keyword):
-    """A keyword that is in the text, and where: [start, end) in characters."""
+    """A keyword that occurs in the text, and where: [start, end) in characters."""
 
     contribution: float
     spans: list[tuple[int, int]]
 
 
 class Neighbour(BaseModel):
-    """A training document that is near the text and carries the label."""
+    """A training document that has the label and is similar to the text."""
 
     id: str
     text: str
@@ -169,50 +179,59 @@ class Neighbour(BaseModel):
 
 
 class ExplainResponse(BaseModel):
-    """Why a label is suggested for a text, or is not."""
+    """Why a label is suggested for a text, or why not."""
 
     label: ExplainedLabel
     probability: float | None
     rank: int | None
     description: str
-    parts: list[PartSays]
+    parts: list[PartScore]
     keywords: list[MatchedKeyword]
     neighbours: list[Neighbour]
 
 
+class BandInfo(BaseModel):
+    """A frequency band: labels with ``first`` to ``last`` training documents, and how many."""
+
+    name: Band
+    first: int
+    last: int | None
+    labels: int
+
+
 class Info(BaseModel):
-    """The run as a whole; ``thresholds`` are probabilities to cut at."""
+    """The run as a whole; ``thresholds`` are probabilities from which to accept labels."""
 
     name: str
     version: str
     documents: int
     labels: int
-    bands: dict[Band, int]
+    bands: list[BandInfo]
     parts: list[str]
     thresholds: dict[str, float] | None
     writable: bool
 
 
 class Undone(BaseModel):
-    """Which change was taken back."""
+    """Which change was undone."""
 
     undone: str
 
 
 class Reloaded(BaseModel):
-    """The run was loaded anew."""
+    """The run was reloaded: its number of labels, and the seconds it took."""
 
     labels: int
     seconds: float
 
 
 class Problem(BaseModel):
-    """What is wrong, what was got, what to do."""
+    """What is wrong and what to do about it."""
 
     message: str
 
 
 class ProblemResponse(BaseModel):
-    """Every answer whose status is 400 or above."""
+    """Every answer with a status of 400 or above."""
 
     error: Problem

@@ -30,7 +30,7 @@ class Access:
     Parameters
     ----------
     token : str or None
-        What a client shows as ``Authorization: Bearer TOKEN`` to change labels or to reload.
+        What a client sends as ``Authorization: Bearer TOKEN`` to change labels or to reload.
     token_for_all : bool
         Whether reading needs the token as well.
     local_writes : bool
@@ -49,11 +49,11 @@ class Access:
             not self.token.isascii() or self.token.split() != [self.token]
         ):
             raise ConfigError(
-                "A token must be one word of ASCII characters, because it travels in a header. "
+                "A token must be one word of ASCII characters, because it is sent in a header. "
                 "`openssl rand -hex 32` makes a good one."
             )
         if self.token_for_all and self.token is None:
-            raise ConfigError("A token for all requests needs a token; give one.")
+            raise ConfigError("A token for all requests needs a token. Set DEPL_TOKEN.")
 
     @property
     def writable(self) -> bool:
@@ -72,31 +72,32 @@ class Access:
         self.check_operator(request)
 
     def check_operator(self, request: Request) -> None:
-        """Refuse a request that may not have the run loaded anew."""
+        """Refuse a request that may not reload the run."""
         if self.token is not None:
             self._check_token(request)
         elif not self.local_writes:
             raise HTTPException(
                 403,
-                "This service takes no changes. Start it with a token (DEPL_TOKEN), or, for "
-                "clients on its own machine alone, with --allow-writes.",
+                "Labels cannot be changed through this service. To allow it, start the service "
+                "with a token (DEPL_TOKEN) or, for clients on the same machine only, with "
+                "--allow-writes.",
             )
         elif not _from_this_machine(request):
             raise HTTPException(
                 403,
-                "Without a token, changes are taken only from pages and programs of the service's "
-                "own machine, under a name such as localhost.",
+                "Without a token, only pages and programs on the service's own machine may change "
+                "labels, under an address such as localhost.",
             )
 
     def _check_token(self, request: Request) -> None:
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")
         token = (self.token or "").encode()
-        # Bytes, compared in a time that does not depend on where they differ.
+        # In a time that does not depend on where the two differ.
         same = hmac.compare_digest(shown.strip().encode("utf-8", "replace"), token)
         if scheme.lower() != "bearer" or not same:
             raise HTTPException(
                 401,
-                "This needs the service's token: send the header 'Authorization: Bearer TOKEN'.",
+                "A token is needed: send the header 'Authorization: Bearer TOKEN'.",
                 {"WWW-Authenticate": "Bearer"},
             )
 
@@ -118,10 +119,10 @@ def is_loopback(host: str) -> bool:
 
 
 def _from_this_machine(request: Request) -> bool:
-    """Whether neither another site's page nor a name that was made to point here is behind this.
+    """Whether the request comes neither from another site's page nor through a foreign host name.
 
-    A web page can make its visitor's browser send requests to that visitor's own machine. It cannot
-    hide its origin while doing so.
+    A web page can make a visitor's browser send requests to the visitor's own machine, but it
+    cannot hide its origin.
     """
     host = request.headers.get("host", "")
     origin = request.headers.get("origin")

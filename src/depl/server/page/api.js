@@ -1,4 +1,4 @@
-// The service's answers as promises; what went wrong as errors that say what to do.
+// Requests to the service; failures become errors that say what happened and what to do.
 
 const KEY = "depl-token";
 
@@ -8,11 +8,11 @@ export class ServiceError extends Error {
     this.title = title;
     this.status = status;
     this.retry = retry;
-    this.after = after; // seconds until it is worth trying again, where that is known
+    this.after = after; // seconds after which trying again makes sense, if known
   }
 }
 
-// Storage can be forbidden; the page works without it.
+// Browsers can forbid storage; the page works without it.
 export function token() {
   try {
     return sessionStorage.getItem(KEY) ?? "";
@@ -26,13 +26,13 @@ export function keepToken(value) {
     if (value) sessionStorage.setItem(KEY, value);
     else sessionStorage.removeItem(KEY);
   } catch {
-    // Then it is asked for again.
+    // The page will ask for it again.
   }
 }
 
 let askForToken = async () => false;
 
-/** `ask` resolves to whether there is a token to try; called when the service wants one. */
+/** Sets what asks for a token when the service needs one; it resolves to whether one was given. */
 export function whenRefused(ask) {
   askForToken = ask;
 }
@@ -49,7 +49,7 @@ export async function call(method, path, { body, signal } = {}) {
     if (error.name === "AbortError") throw error;
     throw new ServiceError(
       navigator.onLine ? "The service cannot be reached." : "You are offline.",
-      "Nothing is lost: what you typed is still here.",
+      "Nothing you typed is lost.",
       { retry: true, after: 5 },
     );
   }
@@ -62,24 +62,31 @@ export async function call(method, path, { body, signal } = {}) {
 
 async function whatWentWrong(response) {
   const answer = await response.json().catch(() => ({}));
-  const message = answer.error?.message ?? `The service answered ${response.status}.`;
   const { status } = response;
-  const seconds = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
+  const failure = (title, message, more = {}) =>
+    new ServiceError(title, message, { status, ...more });
   if (status === 503 || status === 429) {
+    const seconds = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
     const after = Number.isFinite(seconds) ? seconds : 3;
-    return new ServiceError("The service is busy.", message, { status, retry: true, after });
+    return failure("The service is busy.", "Try again in a moment.", { retry: true, after });
+  }
+  if (status === 504) {
+    return failure("This took too long.", "The service is busy. Try again later.", { retry: true });
   }
   if (status === 401) {
-    return new ServiceError("A token is needed.", message, { status, retry: true });
+    return failure("A token is needed.", "Try again to enter it.", { retry: true });
   }
-  if (status === 403) return new ServiceError("That is not allowed here.", message, { status });
-  if (status === 404) return new ServiceError("There is no such label.", message, { status });
-  if (status === 413) return new ServiceError("This text is too long.", message, { status });
+  if (status === 403) {
+    return failure("This is not allowed here.", "Whoever runs this service can allow it.");
+  }
+  if (status === 404) return failure("This label does not exist.", "It may have been removed.");
+  if (status === 413) return failure("This is too long.", "Use fewer or shorter documents.");
+  const reason = answer.error?.message;
   if (status >= 500) {
-    const title = status === 504 ? "That took too long." : "The service failed.";
-    return new ServiceError(title, message, { status, retry: true });
+    const unknown = "Try again. If that does not help, tell whoever runs this service.";
+    return failure("Something went wrong.", reason ?? unknown, { retry: true });
   }
-  return new ServiceError("The service refused that.", message, { status });
+  return failure("This did not work.", reason ?? "The service gave no reason.");
 }
 
 const label = (id) => `v1/labels/${encodeURIComponent(id)}`;

@@ -6,18 +6,18 @@ const UNREAD = "script,style,noscript,template,head";
 const BLOCKS =
   "p,div,li,h1,h2,h3,h4,h5,h6,tr,br,section,article,header,footer,blockquote,pre,dt,dd";
 
-/** The documents in these files, and for each file that is no text a sentence that says so. */
+/** The documents in these files, and a sentence about each file that cannot be read. */
 export async function readFiles(files) {
   const documents = [];
   const refused = [];
   for (const file of files) {
     if (file.size > MOST_BYTES) {
-      refused.push(`${file.name} has more than 5 MB.`);
+      refused.push(`${file.name} is larger than 5 MB.`);
       continue;
     }
     const text = decode(await file.arrayBuffer());
     if (text === null) {
-      refused.push(`${file.name} is not a text file; .txt, .md and .html are read.`);
+      refused.push(`${file.name} is not a text file. Open .txt, .md or .html files.`);
       continue;
     }
     documents.push({ name: file.name, text: MARKUP.test(file.name) ? plainText(text) : text });
@@ -39,7 +39,7 @@ function decode(bytes) {
   return text.includes("\0") ? null : text.replace(/\r\n?/g, "\n");
 }
 
-/** The words of an HTML page, a line a block. The parsed page is inert: nothing in it runs. */
+/** The words of an HTML page, one line per block. Nothing in the parsed page is run. */
 export function plainText(markup) {
   const page = new DOMParser().parseFromString(markup, "text/html");
   for (const element of page.querySelectorAll(UNREAD)) element.remove();

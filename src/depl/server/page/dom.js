@@ -1,11 +1,11 @@
-// Elements, numbers and bands. Data becomes text nodes or attributes, never markup.
+// Elements, numbers and messages. Data becomes text nodes or attributes, never markup.
 
 /** An element with properties and children; `onclick` and the like are listeners, `--x` CSS. */
 export function h(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [key, value] of Object.entries(properties)) {
     if (value === null || value === undefined) continue;
-    if (key.startsWith("aria-")) element.setAttribute(key, value); // "false" says something there
+    if (key.startsWith("aria-")) element.setAttribute(key, value); // where "false" has a meaning
     else if (value === false) continue;
     else if (key === "class") element.className = value;
     else if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
@@ -18,42 +18,26 @@ export function h(tag, properties = {}, ...children) {
 
 export const $ = (id) => document.getElementById(id);
 
-export const count = (n) => n.toLocaleString("en").replaceAll(",", "\u202f");
+export const count = (n) => n.toLocaleString("en");
+
+/** A number and its noun: plural(1, "match", "matches") is "1 match". */
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 export const signed = (x) => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
 
-/** A probability as people read it: whole percents, and never "0 %" for what is not nothing. */
+/** A probability in whole percent; never "0%" or "100%" for what is only close to it. */
 export function percent(p) {
-  if (p > 0 && p < 0.01) return "< 1 %";
-  if (p < 1 && p > 0.99) return "> 99 %";
-  return `${Math.round(100 * p)} %`;
+  if (p > 0 && p < 0.01) return "<1%";
+  if (p < 1 && p > 0.99) return ">99%";
+  return `${Math.round(100 * p)}%`;
 }
 
-export const BANDS = [
-  { id: "0", level: 0, name: "0", long: "no training document" },
-  { id: "1-9", level: 1, name: "1–9", long: "1 to 9 training documents" },
-  { id: "10-99", level: 2, name: "10–99", long: "10 to 99 training documents" },
-  { id: "100+", level: 3, name: "100+", long: "100 training documents or more" },
-];
-
-export const levelOf = (band) => BANDS.find((one) => one.id === band)?.level ?? 0;
-
-/** Three strokes, as many of them filled as the band is high: colour is never the only sign. */
-export function bandIcon(band) {
-  const icon = h("span", { class: `strokes band-${levelOf(band)}`, "aria-hidden": "true" });
-  icon.append(h("i"), h("i"), h("i"));
-  return icon;
-}
-
-export function carriedBy(label) {
-  return label.training_documents
-    ? `in ${plural(label.training_documents, "training document")}`
-    : "in no training document";
+export function trainedOn({ training_documents: n }) {
+  return n ? plural(n, "training document") : "no training documents";
 }
 
 export const labelAddress = (id) => `#label/${encodeURIComponent(id)}`;
 
-/** Calls `act` when nothing was asked for during `wait` milliseconds. */
+/** Calls `act` once there has been no further call for `wait` milliseconds. */
 export function debounced(act, wait) {
   let timer;
   return (...values) => {
@@ -64,7 +48,7 @@ export function debounced(act, wait) {
 
 let fading;
 
-/** A short message at the foot of the page, with one thing to do where there is one. */
+/** A short message at the foot of the page, with a button if there is something to do. */
 export function toast(message, action = null) {
   const box = $("toast");
   box.replaceChildren(h("span", {}, message));
@@ -80,10 +64,12 @@ export function toast(message, action = null) {
   fading = setTimeout(() => box.classList.remove("shown"), action ? 12000 : 4000);
 }
 
-/** What went wrong, in its place, with a button to try again where that may help. */
+/** All that an error says, in one line. */
+export const wording = (error) => [error.title, error.message].filter(Boolean).join(" ");
+
+/** What went wrong, where it happened, with a button to try again if that may help. */
 export function showTrouble(box, error, again) {
-  const wording = h("p", {}, h("strong", {}, error.title), " ", error.message);
-  box.replaceChildren(wording);
+  box.replaceChildren(h("p", {}, h("strong", {}, error.title), " ", error.message));
   if (again && error.retry) {
     box.append(h("button", { type: "button", class: "quiet", onclick: again }, "Try again"));
   }

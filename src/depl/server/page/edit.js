@@ -1,11 +1,11 @@
-// Changes to the label set: add, edit, remove, undo; and the token that the service may ask for.
+// Changes to the label set: add, edit, remove, undo; and the token that the service may need.
 
-import { $, h, toast } from "./dom.js";
+import { $, h, toast, wording } from "./dom.js";
 import { keepToken, service, token, whenRefused } from "./api.js";
 
 const tidy = (text) => text.replace(/\s+/g, " ").trim();
 
-/** An identifier out of a name. */
+/** An ID made from a name. */
 function slug(name) {
   const plain = name.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
   return plain.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").slice(0, 60);
@@ -14,10 +14,10 @@ function slug(name) {
 export class Edit {
   #changed;
   #current;
-  #label = null; // the one that is edited; null while one is added
-  #ownId = false; // whether the identifier was typed rather than made from the name
+  #label = null; // the label being edited; null for a new one
+  #ownId = false; // whether the ID was typed rather than made from the name
 
-  /** `changed(added)` is called after every change; `current()` gives the document shown. */
+  /** `changed(added)` is called after every change; `current()` returns the document shown. */
   constructor(changed, current) {
     this.#changed = changed;
     this.#current = current;
@@ -35,12 +35,13 @@ export class Edit {
   }
 
   add() {
-    const hint = "It can be suggested at once. Example documents make it surer.";
+    const hint =
+      "It can be suggested right away. Example documents make its suggestions more reliable.";
     this.#start(null, { title: "Add a label", hint });
   }
 
   change(label) {
-    this.#start(label, { title: `Edit “${label.name}”`, hint: `Identifier ${label.id}` });
+    this.#start(label, { title: `Edit “${label.name}”`, hint: `ID ${label.id}` });
   }
 
   async remove(label) {
@@ -59,7 +60,7 @@ export class Edit {
     });
   }
 
-  /** Says something about the last change, which can still be undone. */
+  /** A message about the last change, with a button to undo it. */
   note(message) {
     toast(message, { name: "Undo", act: () => this.undo() });
   }
@@ -86,7 +87,7 @@ export class Edit {
     const description = tidy($("edit-description").value);
     const id = this.#label ? this.#label.id : $("edit-id").value.trim();
     if (!name || !id) {
-      $("edit-wrong").textContent = name ? "It needs an identifier." : "It needs a name.";
+      $("edit-wrong").textContent = `Please enter ${name ? "an ID" : "a name"}.`;
       $(name ? "edit-id" : "edit-name").focus();
       return;
     }
@@ -98,7 +99,7 @@ export class Edit {
       if (this.#label) this.#done(`Saved “${name}”.`);
       else this.#done(`Added “${name}”.`, id);
     } catch (error) {
-      $("edit-wrong").textContent = error.message;
+      $("edit-wrong").textContent = wording(error);
     }
     $("edit-save").disabled = false;
   }
@@ -119,7 +120,7 @@ export class Edit {
     try {
       await act();
     } catch (error) {
-      toast(`${error.title ?? ""} ${error.message}`);
+      toast(wording(error));
     }
   }
 }
@@ -144,12 +145,12 @@ function addExample(text) {
   return area;
 }
 
-/** Asks for a token in a dialog; several requests that want one wait for the same answer. */
+/** Asks for a token in a dialog; several requests that need one share the same dialog. */
 export function offerToken() {
   let waiting = null;
   const ask = (wrong) => {
     waiting ??= new Promise((resolve) => {
-      $("token-wrong").textContent = wrong ? "The service did not accept the last one." : "";
+      $("token-wrong").textContent = wrong ? "This token was not accepted." : "";
       $("token-value").value = "";
       $("token").showModal();
       const closed = () => resolve($("token").returnValue === "given");

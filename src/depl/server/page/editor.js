@@ -1,13 +1,13 @@
-// The document: typed, pasted or dropped; one of several; with words lit up in it.
+// The document: typed, pasted or dropped; one of several; with words highlighted in it.
 
 import { $, count, h, plural } from "./dom.js";
 import { readFiles } from "./documents.js";
 
-const LONGEST_LIT = 300_000; // characters; beyond, laying the text out twice is felt while typing
+const LONGEST_LIT = 300_000; // characters; beyond, laying out the text twice slows down typing
 
-const LONGEST_READ = 1_000_000; // characters; the service takes no more in a text
+const LONGEST_READ = 1_000_000; // characters; the limit of the service
 
-/** As much of a text as the service takes. */
+/** As much of a text as the service accepts. */
 export const readable = (text) => text.slice(0, LONGEST_READ);
 
 const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -32,7 +32,7 @@ export class Editor {
   #changed;
   #complain;
 
-  /** `changed()` is called at every edit, `complain(message)` about files that are no text. */
+  /** `changed()` is called after every edit, `complain(message)` about files that are not text. */
   constructor(changed, complain) {
     this.#changed = changed;
     this.#complain = complain;
@@ -92,7 +92,7 @@ export class Editor {
     this.#refresh();
   }
 
-  /** Lights up spans of the text: a list of {start, end, strength}, strength 1 to 3. */
+  /** Highlights spans of the text: a list of {start, end, strength}, strength 1 to 3. */
   light(spans) {
     if (this.text.length > LONGEST_LIT) return;
     const { text } = this;
@@ -108,7 +108,7 @@ export class Editor {
     pieces.push(`${text.slice(last)}\n`);
     $("marks").replaceChildren(...pieces);
     const lit = $("marks").querySelectorAll("mark").length;
-    $("lit").textContent = lit ? `${plural(lit, "place")} lit up` : "";
+    $("lit").textContent = lit ? plural(lit, "match", "matches") : "";
   }
 
   dim() {
@@ -116,7 +116,7 @@ export class Editor {
     $("lit").textContent = "";
   }
 
-  /** Scrolls the document to a lit word; `far` moves the page as well, for narrow screens. */
+  /** Scrolls the document to a highlighted word; `far` scrolls the page, too, on small screens. */
   reveal(start, far = false) {
     const mark = $("marks").querySelector(`mark[data-start="${start}"]`);
     if (!mark) return;
@@ -140,11 +140,11 @@ export class Editor {
     this.dim();
     const words = this.text.match(/\S+/g)?.length ?? 0;
     $("counts").textContent = words
-      ? `${plural(words, "word")}, ${count(this.text.length)} characters`
+      ? `${plural(words, "word")}, ${plural(this.text.length, "character")}`
       : "No text yet";
     if (this.text.length > LONGEST_READ) {
-      $("lit").textContent = `Only the first ${count(LONGEST_READ)} are read`;
-    } else if (huge) $("lit").textContent = "Too long to light up words in";
+      $("lit").textContent = `Only the first ${count(LONGEST_READ)} characters are used`;
+    } else if (huge) $("lit").textContent = "Too long to highlight words";
     $("clear").disabled = !this.text && this.#documents.length < 2;
     this.#changed();
   }

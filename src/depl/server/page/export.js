@@ -33,7 +33,7 @@ export function download(name, text, type) {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-/** Puts text on the clipboard; the old way where the page came over plain HTTP. */
+/** Puts text on the clipboard; over plain HTTP, browsers offer only the old way. */
 export async function copy(text) {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);
@@ -46,5 +46,5 @@ export async function copy(text) {
   holder.select();
   const done = document.execCommand("copy");
   holder.remove();
-  if (!done) throw new Error("The browser does not let this page copy.");
+  if (!done) throw new Error("the browser does not allow it.");
 }

@@ -1,8 +1,8 @@
-// The label set: search, browse by band, and one label's card.
+// The label set: search, browse by frequency band, and a page for each label.
 
-import { $, BANDS, bandIcon, carriedBy, count, debounced, h } from "./dom.js";
-import { labelAddress, levelOf, plural, showTrouble } from "./dom.js";
+import { $, count, debounced, h, labelAddress, plural, showTrouble, trainedOn } from "./dom.js";
 import { service } from "./api.js";
+import { allBands, bandIcon, bandOf, levelOf } from "./bands.js";
 import { readable } from "./editor.js";
 import { reasons, spansOf } from "./why.js";
 
@@ -42,9 +42,8 @@ export class Labels {
   }
 
   #drawHistogram() {
-    const most = Math.max(...Object.values(this.#info.bands), 1);
-    const bar = ({ id, name, long, level }) => {
-      const n = this.#info.bands[id] ?? 0;
+    const most = Math.max(...allBands().map((band) => band.labels), 1);
+    const bar = ({ id, name, long, level, labels: n }) => {
       const pick = () => this.#pick(this.#band === id ? "" : id);
       const meaning = `${plural(n, "label")} with ${long}`;
       const about = { "aria-pressed": this.#band === id, "aria-label": meaning, onclick: pick };
@@ -58,8 +57,8 @@ export class Labels {
       );
     };
     const had = [...$("histogram").children].indexOf(document.activeElement);
-    const title = h("p", { class: "muted" }, "Labels by how many training documents carry them");
-    $("histogram").replaceChildren(title, ...BANDS.map(bar));
+    const title = h("p", { class: "muted" }, "Labels by number of training documents");
+    $("histogram").replaceChildren(title, ...allBands().map(bar));
     if (had > 0) $("histogram").children[had].focus();
   }
 
@@ -69,7 +68,7 @@ export class Labels {
     this.#from(0);
   }
 
-  /** Shows the list as it was left, or afresh after a change. */
+  /** Shows the list where the user left it. */
   browse() {
     this.#shown = null;
     return this.#from(this.#offset);
@@ -102,11 +101,11 @@ export class Labels {
   }
 
   #place(shown) {
-    const band = BANDS.find(({ id }) => id === this.#band);
+    const band = bandOf(this.#band);
     const within = band ? ` with ${band.long}` : "";
     const some = `${plural(this.#total, "label")}${within}`;
-    $("found").textContent = this.#total ? some : `No label${within} found.`;
-    const range = `${count(this.#offset + 1)} – ${count(this.#offset + shown)}`;
+    $("found").textContent = this.#total ? some : `No labels${within} found.`;
+    const range = `${count(this.#offset + 1)}–${count(this.#offset + shown)}`;
     $("page-place").textContent = shown ? range : "";
     $("page-back").disabled = this.#offset === 0;
     $("page-on").disabled = this.#offset + shown >= this.#total;
@@ -142,21 +141,21 @@ export class Labels {
     }
     const names = label.alt_names.join(", ");
     const title = h("h2", { tabindex: "-1", id: "label-name" }, label.name);
-    const facts = ` ${carriedBy(label)} · identifier `;
+    const facts = ` ${trainedOn(label)} · ID `;
     const pieces = [
       back(),
       h("div", { class: "card-head" }, title, actions),
-      names ? h("p", { class: "others" }, `also: ${names}`) : null,
+      names ? h("p", { class: "others" }, `Also called ${names}`) : null,
       h("p", { class: "muted facts" }, bandIcon(label.band), facts, h("code", {}, label.id)),
       h("h3", {}, "Description"),
-      h("p", { class: "description" }, label.description || "It has none."),
+      h("p", { class: "description" }, label.description || "No description."),
       this.#editor.text.trim() ? this.#inDocument(label) : null,
       h("div", { class: "two" }, keywords(label), nearest(label)),
     ];
     return pieces.filter((piece) => piece !== null);
   }
 
-  /** Whether and why the label fits the document that is open, suggested or not. */
+  /** Whether and why the label fits the open document, suggested or not. */
   #inDocument(label) {
     const block = h("div", { class: "in-document" });
     const ask = async () => {
@@ -204,8 +203,8 @@ function keywords(label) {
   const block = h("section", {}, h("h3", {}, "Keywords"));
   if (!label.keywords.length) {
     const none =
-      "None: keywords are learned from documents that carry the label. " +
-      "Until then its names and its description speak for it.";
+      "No keywords. They are learned from training documents with this label; " +
+      "without them, its names and description are used.";
     block.append(h("p", { class: "muted" }, none));
     return block;
   }
@@ -221,8 +220,8 @@ function keywords(label) {
 }
 
 function nearest(label) {
-  const block = h("section", {}, h("h3", {}, "Nearest labels"));
-  if (!label.nearest.length) block.append(h("p", { class: "muted" }, "None is near."));
+  const block = h("section", {}, h("h3", {}, "Similar labels"));
+  if (!label.nearest.length) block.append(h("p", { class: "muted" }, "No similar labels."));
   const line = (other) => {
     const link = h("a", { href: labelAddress(other.id) }, other.name);
     const similar = h("span", { class: "number muted" }, other.similarity.toFixed(2));

@@ -1,13 +1,14 @@
-// The ranked labels: rows that stay where they can, and below one of them why it is suggested.
+// The ranked labels; below an opened one, why it is suggested.
 
-import { $, bandIcon, h, levelOf, moveByArrows, plural, showTrouble } from "./dom.js";
+import { $, h, moveByArrows, plural, showTrouble } from "./dom.js";
 import { service } from "./api.js";
+import { bandIcon, levelOf } from "./bands.js";
 import { readable } from "./editor.js";
 import { explanation, spansOf, summary } from "./why.js";
 
 export class RankedList {
   #items = new Map(); // rows by the labels' ids
-  #made = 0; // rows so far: ids of labels may hold what ids of elements may not
+  #made = 0; // rows so far, for element ids: those of labels may contain spaces
   #open = null; // id of the label that is explained
   #explaining = null;
   #editor;
@@ -23,9 +24,9 @@ export class RankedList {
   }
 
   /**
-   * Brings the rows up to date, keeping those of labels that stay, so that nothing jumps.
+   * Updates the rows, reusing those of labels that remain, so that nothing jumps.
    *
-   * `look(label)` gives {weak, hidden, length, value}: how the row of a label is to look.
+   * `look(label)` returns {weak, hidden, length, value}: how the row of a label should look.
    */
   show(labels, look) {
     const wanted = new Set(labels.map((label) => label.id));
@@ -51,7 +52,7 @@ export class RankedList {
     this.#keepTabStop();
   }
 
-  /** Opens the row of a label and goes there; tells whether there is one. */
+  /** Opens the row of a label and moves the focus there; returns whether there is one. */
   goTo(id) {
     const item = this.#items.get(id);
     if (!item) return false;
@@ -76,12 +77,12 @@ export class RankedList {
     why.replaceChildren();
   }
 
-  /** The text has changed: an explanation on its way is of no use any more. */
+  /** The text has changed: an explanation being loaded is no longer needed. */
   giveUp() {
     this.#explaining?.abort();
   }
 
-  /** Explains the open label anew. */
+  /** Loads the explanation of the open label again. */
   refresh() {
     if (this.#open !== null) this.explain(this.#open);
   }
@@ -122,7 +123,7 @@ export class RankedList {
       this.close();
       if (!opened) this.explain(label.id);
     };
-    const seen = label.training_documents ? plural(label.training_documents, "doc") : "new";
+    const seen = plural(label.training_documents, "doc");
     const state = { "aria-expanded": false, "aria-controls": id, onclick: open };
     const button = h(
       "button",
@@ -133,7 +134,7 @@ export class RankedList {
       h("span", { class: "p number" }),
       h("span", { class: `bar band-${levelOf(label.band)}`, "aria-hidden": true }, h("i")),
     );
-    const about = { role: "region", "aria-label": `Why ${label.name}` };
+    const about = { role: "region", "aria-label": `Why ${label.name} is suggested` };
     const why = h("div", { id, class: "why", hidden: true, ...about });
     const item = h("li", { "data-id": label.id }, button, why);
     this.#items.set(label.id, item);

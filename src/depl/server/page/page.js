@@ -1,7 +1,8 @@
-// Puts the page together: which view is shown, what the service is, what changes with it.
+// Puts the page together: which view is shown, and what the service says about itself.
 
-import { $, count, labelAddress, plural, showTrouble, toast } from "./dom.js";
+import { $, labelAddress, plural, showTrouble, toast } from "./dom.js";
 import { keepToken, service, token } from "./api.js";
+import { learnBands } from "./bands.js";
 import { Edit, offerToken } from "./edit.js";
 import { Labels } from "./labels.js";
 import { Suggest } from "./suggest.js";
@@ -16,6 +17,7 @@ const labels = new Labels(edit, suggest.editor);
 async function learnAbout() {
   try {
     const info = await service.info();
+    learnBands(info.bands);
     describe(info);
     suggest.inform(info);
     labels.inform(info);
@@ -29,22 +31,22 @@ async function learnAbout() {
 }
 
 function describe(info) {
-  const size = `${plural(info.labels, "label")}, ${count(info.documents)} training documents`;
-  $("run").textContent = `${info.name}: ${size}`;
-  $("run").title = `depl ${info.version}; parts: ${info.parts.join(", ")}`;
+  const size = [plural(info.labels, "label"), plural(info.documents, "training document")];
+  $("run").textContent = `${info.name}: ${size.join(", ")}`;
+  $("run").title = `depl ${info.version}; parts of the model: ${info.parts.join(", ")}`;
   $("read-only").hidden = info.writable;
   $("forget").hidden = !token();
   $("add-here").hidden = !info.writable;
 }
 
-/** After a change: everything is asked anew, and a new label is shown where one is looking. */
+/** After a change: loads everything again, and shows a new label where the user is. */
 async function labelsChanged(added = null) {
   await learnAbout();
   await suggest.ask();
   if (added === null) labels.refresh();
   else if ($("view-suggest").hidden) location.hash = labelAddress(added);
   else if (!suggest.list.goTo(added) && suggest.text.trim()) {
-    edit.note("Added, but not suggested for this text. Example documents help.");
+    edit.note("Added, but not suggested for this text. Example documents may help.");
   }
 }
 
@@ -72,7 +74,7 @@ async function start() {
 $("forget").addEventListener("click", () => {
   keepToken("");
   $("forget").hidden = true;
-  toast("The token is forgotten.");
+  toast("Token forgotten.");
 });
 $("add-here").addEventListener("click", () => edit.add());
 addEventListener("hashchange", route);

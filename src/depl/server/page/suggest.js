@@ -1,18 +1,30 @@
-// The suggestions: asked for while one types, above a threshold, of one band or of all.
+// The suggestions: updated while the user types, above a threshold, of one band or of all.
 
-import { $, BANDS, bandIcon, debounced, h, percent, plural, showTrouble, toast } from "./dom.js";
+import { $, debounced, h, percent, plural, showTrouble, toast, wording } from "./dom.js";
 import { service } from "./api.js";
+import { allBands, bandIcon } from "./bands.js";
 import { Editor, readable } from "./editor.js";
 import { asJson, commaSeparated, copy, download, tabSeparated } from "./export.js";
 import { RankedList } from "./list.js";
 
 const K = 30;
 const WAIT = 250; // milliseconds without a keystroke before the service is asked
-const BATCH = 4; // documents a request while all are exported
+const BATCH = 4; // documents per request when all are exported
+
+/** What the service calls a threshold, in words for people: its name and what it means. */
+function inWords(name) {
+  const precision = name.match(/^precision (.+)$/)?.[1];
+  if (precision) {
+    const share = percent(Number(precision));
+    return [`${share} correct`, `Labels from here on are correct in about ${share} of cases`];
+  }
+  const balanced = "The best balance between missing labels and wrong ones";
+  return name === "best F1" ? ["Balanced", balanced] : [name, name];
+}
 
 export class Suggest {
   #info = null;
-  #labels = []; // of the text shown, likeliest first
+  #labels = []; // of the text shown, most likely first
   #band = null;
   #threshold = 0;
   #below = false; // whether those below the threshold are shown
@@ -33,7 +45,6 @@ export class Suggest {
     $("csv").addEventListener("click", () => this.#download("csv"));
     $("json").addEventListener("click", () => this.#download("json"));
     addEventListener("online", () => this.#retry && this.ask());
-    this.#drawBands();
     this.editor.show(0);
   }
 
@@ -41,7 +52,7 @@ export class Suggest {
     return this.editor.text;
   }
 
-  /** A run without a fusion has the linear model's scores: no percents, and nothing to cut at. */
+  /** A run without fusion has the scores of the linear model: no percentages, no thresholds. */
   get #calibrated() {
     return this.#info === null || this.#info.parts.length > 1;
   }
@@ -54,21 +65,25 @@ export class Suggest {
     return this.#calibrated ? percent(p) : p.toFixed(2);
   }
 
-  /** What the service says about itself: the thresholds to start from. */
+  /** Takes over what the service says about itself: its bands and thresholds. */
   inform(info) {
     const first = this.#info === null;
     this.#info = info;
     const marks = Object.entries(info.thresholds ?? {}).sort((a, b) => a[1] - b[1]);
-    const preset = ([name, p]) => {
-      const about = { type: "button", class: "chip", onclick: () => this.#setThreshold(p, true) };
-      return h("button", about, name, " ", h("span", { class: "number" }, percent(p)));
+    const preset = ([key, p]) => {
+      const [name, title] = inWords(key);
+      const pick = () => this.#setThreshold(p, true);
+      const about = { type: "button", class: "chip", title, onclick: pick };
+      return h("button", about, `${name}:`, " ", h("span", { class: "number" }, percent(p)));
     };
     $("presets").replaceChildren(...marks.map(preset));
     $("ticks").replaceChildren(...marks.map(([, p]) => h("i", { "--at": p })));
     $("threshold-box").hidden = !this.#calibrated;
+    this.#drawBands();
     if (!first) return;
     const start = info.thresholds?.["best F1"] ?? 0;
     this.#setThreshold(this.#calibrated ? start : -Infinity, true);
+    this.ask(); // for what was typed before the service had introduced itself
   }
 
   #textChanged() {
@@ -85,13 +100,13 @@ export class Suggest {
     this.#show();
   }
 
-  /** Asks for the labels of the text as it is now; an answer still on its way is given up. */
+  /** Asks for the labels of the current text; an earlier request still running is cancelled. */
   async ask() {
     const text = readable(this.text);
     this.#asking?.abort();
     clearTimeout(this.#retry);
     this.#retry = null;
-    if (!text.trim()) return;
+    if (!text.trim() || this.#info === null) return;
     const asking = (this.#asking = new AbortController());
     this.#busy(true);
     try {
@@ -142,7 +157,7 @@ export class Suggest {
       const icon = band === null ? null : bandIcon(band);
       return h("button", { type: "button", class: "chip", ...about }, icon, name);
     };
-    const some = BANDS.map(({ id, name, long }) => button(id, name, `Labels with ${long}`));
+    const some = allBands().map(({ id, name, long }) => button(id, name, `Labels with ${long}`));
     const had = $("band-filter").contains(document.activeElement);
     $("band-filter").replaceChildren(button(null, "All", "All labels"), ...some);
     if (had) $("band-filter").querySelector("[aria-pressed=true]").focus();
@@ -158,53 +173,52 @@ export class Suggest {
     const hidden = this.#labels.length - this.#above.length;
     $("more").hidden = !hidden;
     $("more").textContent = this.#below
-      ? "Hide those below the threshold"
+      ? "Hide labels below the threshold"
       : `Show ${plural(hidden, "label")} below the threshold`;
     for (const id of ["copy", "json", "csv"]) $(id).disabled = !this.#above.length;
     if (!failed) $("nothing").replaceChildren(...this.#insteadOfLabels());
     else if (!this.#labels.length) $("nothing").replaceChildren();
   }
 
-  /** What stands where no label does. */
+  /** What to show when there are no labels. */
   #insteadOfLabels() {
     const [best] = this.#labels;
     if (this.#above.length) return [];
     if (best) {
       const p = best.probability;
       const lower = () => this.#setThreshold(Math.floor(100 * p) / 100, true);
-      const said = `No label reaches ${percent(this.#threshold)}. The likeliest is `;
+      const said = `No label reaches ${percent(this.#threshold)}. The most likely is `;
       const about = { type: "button", class: "quiet", onclick: lower };
       return [
-        h("p", {}, said, h("strong", {}, best.name), ` with ${percent(p)}.`),
-        h("button", about, "Lower the threshold to it"),
+        h("p", {}, said, h("strong", {}, best.name), ` at ${percent(p)}.`),
+        h("button", about, "Lower the threshold"),
       ];
     }
     if (this.text.trim() && this.#asking) {
-      return [h("p", {}, "No label fits this text. A few more words may help.")];
+      return [h("p", {}, "No label fits this text. A longer text may help.")];
     }
-    const strokes =
-      "Click one to see why it is suggested. Rare labels count as much as common ones: " +
-      "the strokes say how many training documents carry a label.";
-    return [
-      h("p", { class: "lead" }, "Labels appear here as you type."),
-      h("p", {}, strokes),
-      h("ul", { class: "legend" }, ...BANDS.map(({ id, long }) => h("li", {}, bandIcon(id), long))),
-    ];
+    const bars =
+      "Click a label to see why it is suggested. " +
+      "The bars beside it show how many training documents have this label:";
+    const legend = allBands().map(({ id, long }) => h("li", {}, bandIcon(id), long));
+    const lead = h("p", { class: "lead" }, "Labels appear here as you type.");
+    if (!legend.length) return [lead];
+    return [lead, h("p", {}, bars), h("ul", { class: "legend" }, ...legend)];
   }
 
   #announce() {
     const above = this.#above;
-    const bar = this.#threshold > 0 ? ` above ${percent(this.#threshold)}` : "";
+    const from = this.#threshold > 0 ? ` at ${percent(this.#threshold)} or more` : "";
     const [best] = above;
-    const first = best && `; first ${best.name}, ${this.#said(best.probability)}.`;
-    const said = best ? `${plural(above.length, "label")}${bar}${first}` : `No label${bar}.`;
-    $("live").textContent = said;
+    const first = best && ` Most likely: ${best.name}, ${this.#said(best.probability)}.`;
+    const found = best ? plural(above.length, "label") : "No labels";
+    $("live").textContent = `${found}${from}.${first ?? ""}`;
   }
 
   async #copy() {
     try {
       await copy(tabSeparated(this.#above));
-      toast(`Copied ${plural(this.#above.length, "label")}, tab-separated.`);
+      toast(`Copied ${plural(this.#above.length, "label")} as a table.`);
     } catch (error) {
       toast(`Could not copy: ${error.message}`);
     }
@@ -218,18 +232,18 @@ export class Suggest {
       if (kind === "csv") download("labels.csv", commaSeparated(results), "text/csv");
       else download("labels.json", asJson(results, about), "application/json");
     } catch (error) {
-      toast(`${error.title ?? "Could not make the file."} ${error.message}`);
+      toast(`Could not create the file. ${wording(error)}`);
     }
   }
 
-  /** Of every open document, those above the threshold. */
+  /** For every open document, the labels above the threshold. */
   async #allResults() {
     const { documents } = this.editor;
     if (documents.length === 1) return [{ name: this.editor.name, labels: this.#above }];
     const texts = documents.filter(({ text }) => text.trim());
     const results = [];
     for (let i = 0; i < texts.length; i += BATCH) {
-      toast(`Reading document ${i + 1} of ${texts.length}…`);
+      toast(`Labelling document ${i + 1} of ${texts.length}…`);
       const some = texts.slice(i, i + BATCH);
       const wanted = { k: K, band: this.#band };
       const answer = await service.predict(some.map(({ text }) => readable(text)), wanted);

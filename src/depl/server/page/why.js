@@ -1,6 +1,7 @@
-// Why a label is suggested: its words in the text, what each part says, who else carries it.
+// Why a label is suggested: its keywords in the text, the parts of the model, similar documents.
 
-import { bandIcon, carriedBy, h, labelAddress, percent, plural, signed } from "./dom.js";
+import { h, labelAddress, percent, plural, signed, trainedOn } from "./dom.js";
+import { bandIcon } from "./bands.js";
 import { inUtf16 } from "./editor.js";
 
 const AROUND = 60; // characters shown on either side of a word
@@ -8,15 +9,15 @@ const AROUND = 60; // characters shown on either side of a word
 const SHOWN_NAMES = 4;
 
 const PARTS = {
-  svm: ["Words", "the linear model over the document's words"],
-  names: ["Label name", "the label's names found in the text"],
-  classifier: ["Classifier", "the neural classifier"],
-  retrieval: ["Description", "the meaning of the text against that of the label's description"],
-  "name retrieval": ["Name's meaning", "the meaning of the text against that of the label's name"],
-  neighbours: ["Neighbours", "labels of similar training documents"],
+  svm: ["Words", "the words of the text, weighed by a linear model"],
+  names: ["Label name", "whether the label's names occur in the text"],
+  classifier: ["Classifier", "a neural classifier"],
+  retrieval: ["Description", "how close the text is in meaning to the label's description"],
+  "name retrieval": ["Meaning of name", "how close the text is in meaning to the label's name"],
+  neighbours: ["Similar documents", "the labels of similar training documents"],
 };
 
-/** Spans to light up: those of words that speak for the label, the strongest most. */
+/** Spans to highlight: words that count in favour of the label, strong ones more than weak ones. */
 export function spansOf(why, text) {
   const strongest = Math.max(...why.keywords.map((word) => word.contribution), 1e-9);
   return why.keywords
@@ -27,14 +28,14 @@ export function spansOf(why, text) {
     });
 }
 
-/** The panel below a suggestion. `jump(start)` goes to a place in the text. */
+/** The panel below a suggestion. `jump(start)` scrolls to a position in the text. */
 export function explanation(why, text, jump) {
-  const card = h("a", { href: labelAddress(why.label.id) }, "All about this label →");
+  const card = h("a", { href: labelAddress(why.label.id) }, "More about this label →");
   return [
     h(
       "section",
       {},
-      h("h4", {}, "Its description"),
+      h("h4", {}, "Description"),
       h("p", { class: "description" }, why.description || why.label.name),
     ),
     ...reasons(why, text, jump),
@@ -42,7 +43,7 @@ export function explanation(why, text, jump) {
   ];
 }
 
-/** The same without what the label's card says. */
+/** The same without what the label's own page shows. */
 export function reasons(why, text, jump) {
   return [place(why), words(why, text, jump), parts(why), neighbours(why)];
 }
@@ -52,16 +53,16 @@ function place(why) {
   const more = names.length > SHOWN_NAMES ? ` and ${names.length - SHOWN_NAMES} more` : "";
   const first = names.slice(0, SHOWN_NAMES).join(", ");
   const others = names.length ? ` Also called ${first}${more}.` : "";
-  const rank = why.rank ? `Ranked ${why.rank}` : "Not among the ranked labels";
+  const rank = why.rank ? `Rank ${why.rank}` : "Not among the ranked labels";
   const sure = why.probability === null ? "" : `, ${percent(why.probability)} likely`;
-  const said = ` ${rank}${sure}; ${carriedBy(why.label)}.${others}`;
+  const said = ` ${rank}${sure}; ${trainedOn(why.label)}.${others}`;
   return h("p", { class: "muted place" }, bandIcon(why.label.band), said);
 }
 
 function words(why, text, jump) {
-  const block = h("section", {}, h("h4", {}, "Its words in this text"));
+  const block = h("section", {}, h("h4", {}, "Keywords found in this text"));
   if (!why.keywords.length) {
-    block.append(h("p", { class: "muted" }, "None of its keywords is in the text."));
+    block.append(h("p", { class: "muted" }, "None of this label’s keywords are in the text."));
     return block;
   }
   const most = Math.max(...why.keywords.map((word) => Math.abs(word.contribution)), 1e-9);
@@ -72,12 +73,12 @@ function words(why, text, jump) {
     const about = {
       type: "button",
       class: "word",
-      "aria-label": `${word.term}${often}: show it in the text`,
+      "aria-label": `${word.term}${often}: show in the text`,
       onclick: () => jump(spans[0]?.[0]),
     };
     const button = h("button", about, word.term, h("span", { class: "muted" }, often));
     const share = Math.abs(word.contribution) / most;
-    const adds = `adds ${signed(word.contribution)} to the score of the words`;
+    const adds = `${signed(word.contribution)} to the score for words`;
     const bar = h("span", { class: "mini", "--p": share, title: adds });
     list.append(h("li", {}, button, bar, spans.length ? inContext(text, spans[0]) : h("span")));
   }
@@ -103,13 +104,13 @@ function parts(why) {
   const list = h("ul", { class: "parts" });
   for (const part of why.parts) {
     const [name, meaning] = PARTS[part.name] ?? [part.name, part.name];
-    const own = name === part.name ? null : h("small", { class: "muted" }, ` ${part.name}`);
-    const place = part.rank ? `no. ${part.rank}` : "not listed";
+    const place = part.rank ? `rank ${part.rank}` : "not ranked";
+    const score = part.score === null ? "" : `; score ${part.score.toFixed(3)}`;
     list.append(
       h(
         "li",
-        { title: part.score === null ? meaning : `${meaning}; score ${part.score.toFixed(3)}` },
-        h("span", {}, name, own),
+        { title: `${meaning} (${part.name}${score})` },
+        h("span", {}, name),
         h(
           "span",
           { class: `lean ${part.contribution < 0 ? "against" : "for"}`, "aria-hidden": "true" },
@@ -120,14 +121,17 @@ function parts(why) {
       ),
     );
   }
-  const unit = why.probability !== null ? h("em", {}, " in log-odds") : null;
-  return h("section", {}, h("h4", {}, "What each part adds", unit), list);
+  const sign = h("em", {}, " + in favour, − against");
+  const unit = why.probability === null ? null : "in log-odds";
+  return h("section", {}, h("h4", { title: unit }, "What each part of the model adds", sign), list);
 }
 
 function neighbours(why) {
-  const block = h("section", {}, h("h4", {}, "Nearest training documents that carry it"));
+  const block = h("section", {}, h("h4", {}, "Similar training documents with this label"));
   if (!why.neighbours.length) {
-    const none = why.label.training_documents ? "None is near." : "It was in no training document.";
+    const none = why.label.training_documents
+      ? "No training document with this label is similar to this text."
+      : "This label has no training documents.";
     block.append(h("p", { class: "muted" }, none));
     return block;
   }
@@ -143,5 +147,5 @@ function neighbours(why) {
 }
 
 export const summary = (why) =>
-  `Why ${why.label.name}: ${plural(why.keywords.length, "keyword")} in the text, ` +
+  `${why.label.name}: ${plural(why.keywords.length, "keyword")} found in the text, ` +
   `${plural(why.neighbours.length, "similar training document")}.`;

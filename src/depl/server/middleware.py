@@ -1,55 +1,39 @@
-"""The outermost layer: every request is measured, limited and logged, every answer gets headers."""
+"""Around every request: limits on its body, security headers, metrics and the log."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
-from datetime import UTC, datetime
 
 from fastapi import HTTPException
 from starlette.datastructures import MutableHeaders
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from depl.server.logs import log, log_event
 from depl.server.metrics import Metrics
+from depl.server.problems import problem
 from depl.server.security import HEADERS
 
 MAX_BODY = 16 * 2**20  # bytes
 
 _METHODS = {"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"}
 _TOO_LARGE = (
-    f"The body is larger than {MAX_BODY // 2**20} MiB. Send fewer or shorter texts at a time."
+    f"The request is larger than {MAX_BODY // 2**20} MiB. Send fewer or shorter texts at a time."
 )
 
-log = logging.getLogger("depl.server")
 
-
-def problem(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """An answer that says what is wrong."""
-    # Bad input that is quoted may hold what cannot be sent: half a surrogate pair.
-    readable = message.encode("utf-8", "replace").decode()
-    return JSONResponse({"error": {"message": readable}}, status, headers)
-
-
-def log_event(level: int, event: str, **facts: object) -> None:
-    """One line of JSON."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    log.log(level, json.dumps({"time": now, "event": event, **facts}))
-
-
-class Edge:
-    """An ASGI application around another.
+class Middleware:
+    """Limits, measures and logs the requests to an ASGI application.
 
     Parameters
     ----------
     app : ASGI application
-        What is inside.
+        The application inside.
     metrics : Metrics
         Where requests are counted.
     timeout : float
-        Seconds a client may take to send its body.
+        Seconds a client may take to send a request.
     """
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics, timeout: float) -> None:
@@ -81,9 +65,9 @@ class Edge:
         except Exception as error:
             log_event(logging.ERROR, "failure", path=scope["path"], error=repr(error))
             log.debug("traceback", exc_info=error)
-            if status:  # half an answer is out; only a broken connection can say so
+            if status:  # the answer has begun; breaking the connection is all that is left
                 raise
-            message = "The service failed at this request; its log says why."
+            message = "Something went wrong in the service; its log has the details."
             await problem(500, message)(scope, receive, send_with_headers)
         finally:
             self._note(scope, status, time.perf_counter() - start)
@@ -93,13 +77,13 @@ class Edge:
 
         async def limited() -> Message:
             nonlocal size, whole
-            if whole:  # what comes behind the body is news of the client's leaving
+            if whole:  # after the body, the only message is that the client has disconnected
                 return await receive()
             try:
                 message = await asyncio.wait_for(receive(), until - time.monotonic())
             except TimeoutError:
                 raise HTTPException(
-                    408, f"The request was not complete after {self.timeout:g} s."
+                    408, f"The request had not arrived in full after {self.timeout:g} s."
                 ) from None
             size += len(message.get("body", b""))
             whole = not message.get("more_body", False)
@@ -111,7 +95,7 @@ class Edge:
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in _METHODS else "other"
-        # The route, not the path: paths are without number, and some hold the ids of labels.
+        # The route, not the path: label ids in paths would make endless series.
         route = getattr(scope.get("route"), "path", "other")
         self.metrics.request_done(method, route, status, seconds)
         if log.isEnabledFor(logging.INFO):

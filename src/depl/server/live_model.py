@@ -1,4 +1,4 @@
-"""The model behind the service: asked in batches, changed and replaced without a gap."""
+"""The model behind the service: answers in batches, is edited and reloaded while it answers."""
 
 from __future__ import annotations
 
@@ -7,37 +7,39 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from depl.core.errors import DeplError, RunError
 from depl.labels.journal import Journal, in_force
 from depl.model.classifier import Classifier
+from depl.server.answers import Question, present, suggest
 from depl.server.batching import Batcher, Batching, TooLateError
+from depl.server.catalogue import Catalogue
 from depl.server.metrics import Metrics
-from depl.server.views import Asked, Catalogue, present, suggest
+from depl.server.schemas import LabelList, Sort, SuggestedLabel
 
 T = TypeVar("T")
 
-_WARM_UP = "The first text is slower than all others."
+_WARM_UP = "The first text takes longer than all others."
 
 
 class NothingToUndoError(DeplError):
-    """Every change has been taken back already, or there never was one."""
+    """There is no change left that could be undone."""
 
 
-class Service:
-    """A classifier that many may ask at the same time.
+class LiveModel:
+    """A classifier that many requests use at the same time.
 
     Parameters
     ----------
     model : Classifier
         Loaded.
     run : path or None
-        Its folder; without one it cannot be loaded anew.
+        The folder it was loaded from; without one it cannot be reloaded.
     batching : Batching
-        How requests are put together.
+        How the texts of several requests share a batch.
     metrics : Metrics
-        What is counted.
+        Where batches, labels and reloads are counted.
     """
 
     def __init__(
@@ -46,8 +48,8 @@ class Service:
         self._model = model
         self._run = run
         self._catalogue: Catalogue | None = None
-        self._batcher: Batcher[Asked, list[dict[str, Any]]] = Batcher(
-            lambda asked: suggest(self._model, asked), batching, metrics.batch_done
+        self._batcher: Batcher[Question, list[SuggestedLabel]] = Batcher(
+            lambda questions: suggest(self._model, questions), batching, metrics.batch_done
         )
         # A change made while the run is read from disk would be missing in the new model.
         self._changing = asyncio.Lock()
@@ -57,7 +59,7 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """At work while the block runs."""
+        """Answer requests while the block runs."""
         self._batcher.start()
         try:
             yield
@@ -69,26 +71,30 @@ class Service:
         """Whether requests would be answered."""
         return self._batcher.running
 
-    async def suggest(self, asked: Sequence[Asked]) -> list[list[dict[str, Any]]]:
+    async def suggest(self, questions: Sequence[Question]) -> list[list[SuggestedLabel]]:
         """The labels of each text."""
-        return await self._batcher.submit(asked)
+        return await self._batcher.submit(questions)
 
     async def read(self, function: Callable[[Classifier], T]) -> T:
-        """What a function finds in the model; it must not change it."""
+        """The result of a function of the model; the function must not change the model."""
         return await self._batcher.call(lambda: function(self._model))
 
-    async def listed(self, **wanted: Any) -> dict[str, Any]:  # noqa: ANN401
+    async def listed(
+        self, *, search: str, band: str, sort: Sort, offset: int, limit: int
+    ) -> LabelList:
         """A page of the labels, see ``Catalogue.listed``."""
 
-        def page() -> dict[str, Any]:
+        def page() -> LabelList:
             if self._catalogue is None:
                 self._catalogue = Catalogue(self._model)
-            return self._catalogue.listed(**wanted)
+            return self._catalogue.listed(
+                search=search, band=band, sort=sort, offset=offset, limit=limit
+            )
 
         return await self._batcher.call(page)
 
     async def change(self, function: Callable[[Classifier], T]) -> T:
-        """Change labels; predictions see all of the change or nothing of it."""
+        """Change labels; every prediction sees either the whole change or none of it."""
 
         def changed() -> T:
             try:
@@ -102,20 +108,20 @@ class Service:
             return result
 
     async def undo(self) -> str:
-        """Take back the last change that is in force; tells which it was."""
+        """Undo the last change; returns which one it was."""
 
         def undone(model: Classifier) -> str:
             if self._run is None or not in_force(Journal(self._run).entries()):
-                raise NothingToUndoError("There is nothing to undo: no change is in force.")
+                raise NothingToUndoError("There is nothing to undo.")
             return model.undo()
 
         return await self.change(undone)
 
     async def reload(self) -> float:
-        """Load the run anew beside the running model, then swap; gives the seconds it took."""
+        """Load the run again while the old model answers, then swap; returns the seconds taken."""
         run = self._run
         if run is None:
-            raise RunError("This model has no run folder, so there is nothing to load anew.")
+            raise RunError("This model has no run folder, so it cannot be reloaded.")
         start = time.perf_counter()
 
         async with self._alone():
@@ -136,7 +142,7 @@ class Service:
             await asyncio.wait_for(self._changing.acquire(), timeout)
         except TimeoutError:
             raise TooLateError(
-                f"Another change or a reload was not finished within {timeout:g} s. Nothing was "
+                f"Another change or a reload is still running after {timeout:g} s, so nothing was "
                 f"changed. Try again later."
             ) from None
         try:
@@ -146,7 +152,7 @@ class Service:
 
 
 def load(run: Path) -> Classifier:
-    """A classifier that has answered once, so that its first request is as fast as the others."""
+    """A classifier that has predicted once, so that the first request is as fast as the others."""
     model = Classifier.load(run)
     model.predict([_WARM_UP], 1)
     return model

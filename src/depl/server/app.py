@@ -1,0 +1,129 @@
+"""The service as an ASGI application; ``depl serve RUN`` runs it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from depl.core.errors import DeplError, MissingExtraError
+from depl.core.version import __version__
+from depl.model.classifier import Classifier
+
+try:
+    from fastapi import Depends, FastAPI, Request
+    from fastapi.exceptions import RequestValidationError
+    from starlette.exceptions import HTTPException
+    from starlette.responses import JSONResponse, Response
+    from starlette.staticfiles import StaticFiles
+
+    from depl.server import routes
+    from depl.server.batching import Batching
+    from depl.server.live_model import LiveModel
+    from depl.server.metrics import Metrics
+    from depl.server.middleware import Middleware
+    from depl.server.problems import as_problem, problem
+    from depl.server.security import Access
+except ModuleNotFoundError as error:
+    raise MissingExtraError(str(error.name), "serve", "The service") from error
+
+PAGE = Path(__file__).parent / "page"
+
+
+def create_app(
+    model: Classifier,
+    *,
+    run: Path | None = None,
+    access: Access | None = None,
+    batching: Batching | None = None,
+) -> FastAPI:
+    """The service as an ASGI application.
+
+    Parameters
+    ----------
+    model : Classifier
+        Loaded; from now on only the application may use it.
+    run : path or None
+        The folder it was loaded from, for reloading.
+    access : Access or None
+        Who may do what; by default everyone may read and nobody may change labels.
+    batching : Batching or None
+        How the texts of several requests share a batch.
+
+    Returns
+    -------
+    FastAPI
+        With the model it serves in ``app.state.live_model``.
+    """
+    access, batching = access or Access(), batching or Batching()
+    metrics = Metrics()
+    live = LiveModel(model, run=run, batching=batching, metrics=metrics)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with live.running():
+            yield
+
+    app = FastAPI(
+        title="depl",
+        summary="Labels for documents from a very large label set.",
+        version=__version__,
+        lifespan=lifespan,
+        # FastAPI's own documentation pages load scripts from other sites.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    app.state.live_model = live
+    app.add_middleware(Middleware, metrics=metrics, timeout=batching.timeout)
+    app.include_router(routes.api(live, access))
+    _add_operations(app, live, metrics, access)
+    _add_page(app)
+    for kind in (HTTPException, RequestValidationError, DeplError):
+        app.add_exception_handler(kind, as_problem)
+    return app
+
+
+def _add_operations(app: FastAPI, live: LiveModel, metrics: Metrics, access: Access) -> None:
+    """Health, metrics and the API description, for whoever runs the service."""
+
+    @app.get("/healthz", include_in_schema=False)
+    async def healthz() -> dict[str, str]:
+        return {"status": "alive"}
+
+    @app.get("/readyz", include_in_schema=False)
+    async def readyz() -> Response:
+        if live.ready:
+            return JSONResponse({"status": "ready"})
+        return problem(503, "The service is not ready.", {"Retry-After": "1"})
+
+    reading = [Depends(access.check_read)]
+
+    @app.get("/metrics", include_in_schema=False, dependencies=reading)
+    async def show_metrics() -> Response:
+        return Response(metrics.text(), headers={"Content-Type": metrics.content_type})
+
+    @app.get("/openapi.json", include_in_schema=False, dependencies=reading)
+    async def openapi() -> dict[str, Any]:
+        return app.openapi()
+
+
+def _add_page(app: FastAPI) -> None:
+    """One route per file of the page, so that no other file can be asked for."""
+    files = StaticFiles(directory=PAGE, check_dir=False)
+
+    def add(path: str, name: str) -> None:
+        async def file(request: Request) -> Response:
+            response = await files.get_response(name, request.scope)
+            response.headers["Cache-Control"] = "no-cache"  # revalidate every time
+            return response
+
+        app.add_api_route(path, file, methods=["GET", "HEAD"], include_in_schema=False)
+
+    add("/", "index.html")
+    for path in sorted(PAGE.rglob("*")):
+        if path.is_file():
+            name = path.relative_to(PAGE).as_posix()
+            add(f"/{name}", name)

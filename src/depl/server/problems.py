@@ -1,0 +1,84 @@
+"""Answers that say what went wrong: one shape for all, and the status that fits."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from depl.core.errors import RunError
+from depl.server.batching import QueueFullError, TooLateError
+from depl.server.live_model import NothingToUndoError
+
+_SHOWN_TROUBLES = 5
+
+# What is wrong with a field, by pydantic's name for it, in fewer and plainer words than its own.
+_PHRASES = {
+    "missing": "is missing",
+    "extra_forbidden": "is not a known field",
+    "string_type": "must be text",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must contain readable text and no control characters",
+    "list_type": "must be a list",
+    "too_short": "must have at least {min_length} entry",
+    "too_long": "must have at most {max_length} entries",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
+    "model_attributes_type": "must be a JSON object",
+}
+
+
+def problem(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """An answer that says what is wrong."""
+    # Bad input that is quoted may hold what cannot be sent: half a surrogate pair.
+    readable = message.encode("utf-8", "replace").decode()
+    return JSONResponse({"error": {"message": readable}}, status, headers)
+
+
+def as_problem(request: Request, error: Exception) -> Response:
+    """The answer to a request that ended in an error."""
+    if isinstance(error, RequestValidationError):
+        return problem(422, _troubles(request, error))
+    if isinstance(error, HTTPException):
+        message = error.detail or HTTPStatus(error.status_code).phrase
+        return problem(error.status_code, message, dict(error.headers or {}))
+    if isinstance(error, QueueFullError):
+        return problem(503, str(error), {"Retry-After": "1"})
+    if isinstance(error, TooLateError):
+        return problem(504, str(error))
+    if isinstance(error, NothingToUndoError):
+        return problem(409, str(error))
+    return problem(500 if isinstance(error, RunError) else 422, str(error))
+
+
+def _troubles(request: Request, error: RequestValidationError) -> str:
+    """What is wrong with a request, without repeating what may be megabytes."""
+    found = error.errors()
+    if found[0]["type"] == "json_invalid":
+        where = found[0]["loc"][-1]
+        return f"The request is not valid JSON: {found[0]['ctx']['error']} at character {where}."
+    if isinstance(error.body, bytes):
+        kind = request.headers.get("content-type") or "no such header"
+        return f"Send JSON with the header 'Content-Type: application/json'; got {kind}."
+    sentences = [_sentence(trouble) for trouble in found[:_SHOWN_TROUBLES]]
+    if len(found) > _SHOWN_TROUBLES:
+        sentences.append(f"And {len(found) - _SHOWN_TROUBLES} more.")
+    return " ".join(sentences)
+
+
+def _sentence(trouble: dict[str, Any]) -> str:
+    place = ".".join(str(x) for x in trouble["loc"] if x not in ("body", "query"))
+    phrase = _PHRASES.get(trouble["type"])
+    if phrase is None:
+        return f"{place or 'The request'}: {trouble['msg']}."
+    return f"{place or 'The request'} {phrase.format(**trouble.get('ctx', {}))}."
