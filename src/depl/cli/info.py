@@ -10,7 +10,7 @@ import numpy as np
 from depl import readers
 from depl.cli.console import out, print_json, progress
 from depl.core.corpus import Dataset
-from depl.evaluation.scores import BANDS, band_of
+from depl.evaluation.bands import BANDS, band_of
 from depl.run.folder import Run
 
 _BAR = 40  # characters of the longest bar

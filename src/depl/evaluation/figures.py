@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from depl.evaluation.scores import BANDS, Report, comparison
+from depl.evaluation.bands import BANDS
+from depl.evaluation.scores import Report
+from depl.evaluation.tables import comparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,7 +29,8 @@ from depl.evaluation.figures import (
     shown_bands,
     svg,
 )
-from depl.evaluation.scores import BIN_SIZE, Report, Row, comparison
+from depl.evaluation.scores import BIN_SIZE, Report
+from depl.evaluation.tables import Row, comparison
 
 
 def write_report(

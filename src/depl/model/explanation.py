@@ -14,7 +14,7 @@ from scipy.sparse import csc_array, csr_array
 from depl.core.corpus import Label
 from depl.core.errors import CorpusError, RunError
 from depl.core.ranking import Ranking
-from depl.evaluation.scores import BANDS, band_of
+from depl.evaluation.bands import BANDS, band_of
 from depl.run.folder import Run
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import depl
-from depl.evaluation.scores import BANDS, band_of
+from depl.evaluation.bands import BANDS, band_of
 from depl.model.classifier import Classifier
 
 _FIRST = [band.first for band in BANDS]
