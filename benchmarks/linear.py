@@ -19,7 +19,8 @@ from scipy.sparse import csr_matrix, save_npz
 
 import depl
 from depl.core.ranking import Ranking
-from depl.evaluation.scores import BANDS, Report, band_of, evaluate
+from depl.evaluation.bands import BANDS, band_of
+from depl.evaluation.scores import Report, evaluate
 from peers import PeerResult, run_peer
 
 HERE = Path(__file__).parent

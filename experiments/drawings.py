@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from paper import CURVES, LENGTHS, SYSTEMS
 
 from depl.evaluation.figures import COLOURS, INK, LINE, draw_bins, svg
 from depl.evaluation.scores import Bin, Report
+from depl.evaluation.tables import names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +28,9 @@ def figure_1(measured: Measured) -> str | None:
     """Macro-F1 from rare to common labels; None where there is nothing to draw."""
     systems = [s for s in CURVES if s in measured.reports]
     reports = [mean_curve(list(measured.reports[s].values()), SYSTEMS[s]) for s in systems]
-    return svg(draw_bins, reports, "wide", legend=True) if reports else None
+    if not reports:
+        return None
+    return svg(partial(draw_bins, reports=reports), "wide", legend=names(reports))
 
 
 def together(n_bins: int) -> int:
@@ -64,7 +68,7 @@ def figure_3(corpora: Mapping[str, Measured]) -> str | None:
     found = {name: rows for name, rows in found.items() if rows}
     systems = [s for s in SYSTEMS if any(s in rows for rows in found.values())]
 
-    def draw(figure: Figure, _: Sequence[Report]) -> None:
+    def draw(figure: Figure) -> None:
         figure.set_figheight(1.1 + 0.3 * len(systems))
         panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
         for axes, (name, rows) in zip(panels, found.items(), strict=True):
@@ -74,7 +78,7 @@ def figure_3(corpora: Mapping[str, Measured]) -> str | None:
         panels[0].set_yticks(range(len(systems)), [SYSTEMS[s] for s in systems])
         panels[0].invert_yaxis()  # once: the panels share it
 
-    return svg(draw, (), "wide", legend=False) if found else None
+    return svg(draw, "wide") if found else None
 
 
 def _bars(axes: Axes, systems: Sequence[str], rows: Mapping[str, Score]) -> None:
@@ -101,7 +105,7 @@ def figure_4(corpora: Mapping[str, Measured]) -> str | None:
     found = {name: scores(measured, LENGTHS) for name, measured in corpora.items()}
     found = {name: rows for name, rows in found.items() if len(rows) > 1}
 
-    def draw(figure: Figure, _: Sequence[Report]) -> None:
+    def draw(figure: Figure) -> None:
         figure.set_figheight(3.2)
         panels = figure.subplots(1, len(found), squeeze=False)[0]
         for i, (axes, (name, rows)) in enumerate(zip(panels, found.items(), strict=True)):
@@ -125,7 +129,7 @@ def figure_4(corpora: Mapping[str, Measured]) -> str | None:
             head = f"{corpora[name].title}: {_measure(corpora[name])}"
             axes.set_title(head, loc="left", fontsize=10.5)
 
-    return svg(draw, (), "wide", legend=False) if found else None
+    return svg(draw, "wide") if found else None
 
 
 def _measure(measured: Measured) -> str:

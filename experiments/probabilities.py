@@ -18,8 +18,9 @@ from scipy.sparse import csr_array
 
 import depl
 from depl.core.ranking import Ranking
+from depl.evaluation.bands import BANDS, band_of
 from depl.evaluation.metrics import Hits, Reliability, reliability
-from depl.evaluation.scores import BANDS, aligned_with_counts, band_of
+from depl.evaluation.scores import aligned_with_counts
 from depl.fusion.thresholds import Thresholds, keep
 
 DEPTH = 200  # suggestions a document that a threshold chooses from

@@ -273,12 +273,12 @@ def test_a_k_that_the_ranking_does_not_hold_is_refused(k):
 
 def test_a_ranking_of_other_documents_or_labels_is_refused():
     y = indicator([[0], [1]], 2)
-    with pytest.raises(DeplError, match="there are 2 documents"):
+    with pytest.raises(DeplError, match="number of documents: 2"):
         Hits.of(np.zeros((3, 1), np.int32), y)
     with pytest.raises(DeplError, match="label set has 2 labels"):
         Hits.of(np.array([[0], [2]]), y)
 
 
 def test_a_label_listed_twice_is_refused_because_it_would_count_twice():
-    with pytest.raises(DeplError, match="more than once for 1 documents, the first at row 1"):
+    with pytest.raises(DeplError, match="more than once in 1 of its rows, the first is row 1"):
         Hits.of(np.array([[0, 1, -1, -1], [1, 0, 1, -1]]), indicator([[0], [1]], 2))

@@ -18,9 +18,11 @@ from depl.cli.app import app
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.errors import ConfigError, DeplError, RunError
 from depl.core.ranking import Ranking
+from depl.evaluation.bands import BANDS
 from depl.evaluation.html import write_report
 from depl.evaluation.metrics import Hits, reliability
-from depl.evaluation.scores import BANDS, Report, comparison, evaluate
+from depl.evaluation.scores import Report, evaluate
+from depl.evaluation.tables import comparison
 from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Curve, Thresholds, keep
 from depl.model.classifier import Classifier

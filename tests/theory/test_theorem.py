@@ -1,45 +1,22 @@
-"""The paper's theorem: its lemmas, the conditions it asks for, and what is measured of it."""
+"""The paper's theorem: its lemmas, the conditions it asks for, and its bound."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, random_array
-from scipy.stats import binomtest
-from typer.testing import CliRunner
+from scipy.sparse import csr_array
+from tests.theory.cases import interval, random_case, weights_of
 
-from depl.cli.app import app
-from depl.core.corpus import Dataset, indicator
-from depl.core.errors import CorpusError
+from depl.core.corpus import Dataset
 from depl.model.classifier import Classifier
-from depl.theory import theorem
-from depl.theory.theorem import COSINE, Setting, bound, interval, misordering
+from depl.theory.setting import Setting, projected_scores
+from depl.theory.theorem import COSINE, bound, dimension_needed, gap_needed, misordering
 
 SEEDS = st.integers(0, 2**32 - 1)
-CERTAIN = 1 - 1e-6  # so that a seeded search over many cases does not meet a rare deviation
-
-
-def random_case(seed: int, n_documents=6, n_labels=9, n_terms=25):
-    """tf-idf, weights of both signs, biases, and as keywords the largest positive weights."""
-    rng = np.random.default_rng(seed)
-    X = random_array((n_documents, n_terms), density=0.4, rng=rng, format="csr")
-    X = csr_array(X / np.maximum(np.sqrt(X.multiply(X).sum(axis=1)), 1e-12)[:, None])
-    W = random_array(
-        (n_labels, n_terms), density=0.5, rng=rng, data_sampler=rng.standard_normal
-    ).tocsr() * rng.uniform(0.1, 20)
-    bias = rng.uniform(-2, 0, n_labels) * rng.choice([0, 1, 10])
-    dense = W.toarray()
-    rows = [[t for t in np.argsort(-row)[:4] if row[t] > 0] for row in dense]
-    return X, W, bias, indicator(rows, n_terms)
-
-
-def weights_of(setting: Setting) -> np.ndarray:
-    return setting.by_term.T.toarray() - setting.shift
 
 
 def project(X: np.ndarray, V: np.ndarray, d: int, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -140,7 +117,7 @@ def test_lemma_2_and_the_exact_rate_agree_with_projections_drawn_in_full(seed, d
     for i, x in enumerate(X):
         for p, n in zip(*np.nonzero(np.less.outer(W @ x, W @ x).T), strict=True):
             errors = int(np.sum(scores[:, i, p] <= scores[:, i, n]))
-            low, high = interval(errors, trials, CERTAIN)
+            low, high = interval(errors, trials)
             away = V[p] - V[n]
             if not away.any():
                 continue
@@ -175,10 +152,10 @@ def test_simulated_errors_of_a_whole_set_stay_under_the_theorems_bound(seed):
     eps = x @ W[0] - (W[1:] @ x).max()
     rows = csr_array(W), csr_array(x[None])
     for d in (200, 400, 800):
-        [scores] = theorem.projected_scores(*rows, [d], trials, rng)
+        [scores] = projected_scores(*rows, [d], trials, rng)
         errors = int(np.sum(scores[1:].max(axis=0) >= scores[0]))
         assert bound(eps, d, M) < 1
-        assert interval(errors, trials, CERTAIN)[0] <= bound(eps, d, M)
+        assert interval(errors, trials)[0] <= bound(eps, d, M)
 
 
 @pytest.mark.parametrize("d", [3, 12, 48])
@@ -188,7 +165,7 @@ def test_short_cut_projections_err_as_often_as_those_drawn_in_full(d):
     V, x, n = setting.V, setting.X[[0]], 6000
     # From the best to the worst: the second best is the one that is easily taken for the best.
     best, *others = np.argsort(-(x @ V.T).toarray().ravel())
-    [short] = theorem.projected_scores(V, x, [d], n, rng)
+    [short] = projected_scores(V, x, [d], n, rng)
     full = project(x.toarray(), V.toarray(), d, n, rng)[:, 0].T
     for labels in ([others[0]], others[:3], others):
         rates = [np.mean(s[labels].max(axis=0) >= s[best]) for s in (short, full)]
@@ -198,112 +175,14 @@ def test_short_cut_projections_err_as_often_as_those_drawn_in_full(d):
 
 @given(st.integers(2, 10**6), st.integers(1, 10**5))
 def test_the_printed_condition_gives_four_over_m(m, d):
-    printed, right = theorem.gap_needed(m, d)
+    printed, right = gap_needed(m, d)
     assert bound(printed, d, m) == pytest.approx(min(1, 4 / m))
     assert bound(right, d, m) == pytest.approx(1 / m)
 
 
 @given(st.floats(0.01, 1), st.integers(1, 10_000))
 def test_the_dimension_needed_is_where_the_bound_begins(gap, m):
-    d = theorem.dimension_needed(gap, m)
+    d = dimension_needed(gap, m)
     assert bound(gap, d * 1.001, m) < 1
     assert bound(gap, d * 0.999, m) == 1
-    assert theorem.dimension_needed(-gap, m) == np.inf
-
-
-@given(st.integers(0, 50), st.integers(1, 50))
-def test_the_interval_is_clopper_and_pearsons(errors, more):
-    expected = binomtest(errors, errors + more).proportion_ci(0.95, method="exact")
-    assert interval(errors, errors + more) == pytest.approx((expected.low, expected.high))
-
-
-# ---- measured
-
-
-@pytest.fixture(scope="module")
-def case():
-    X, W, bias, keywords = random_case(3, n_documents=30, n_labels=12)
-    best = np.argsort(-(X @ W.T).toarray() - bias, axis=1)
-    return X, indicator([row[[0, 3]] for row in best], 12), W, bias, keywords
-
-
-def test_a_study_measures_what_the_definitions_say(case):
-    X, Y, W, bias, keywords = case
-    found = theorem.study(*case, dimensions=(16,), draws=40)
-    plain = (X @ W.T).toarray() + bias
-    setting = Setting.of(X, W, bias, keywords, shifted=True)
-    full = setting.X.toarray() @ weights_of(setting).T
-    dropped = full - setting.X.toarray() @ setting.V.toarray().T
-    expected = []
-    for i in range(len(plain)):
-        for p in Y[[i]].indices:
-            below = [n for n in range(12) if not Y[i, n] and plain[i, n] < plain[i, p]]
-            if below:
-                least = min(full[i, p] - full[i, n] for n in below)
-                expected.append((len(below), least, max(dropped[i, [p, *below]])))
-    sizes, epsilon, delta = zip(*expected, strict=True)
-    assert found.sizes.tolist() == list(sizes)
-    assert found.theorem.set_epsilon == pytest.approx(epsilon)
-    assert found.theorem.set_delta == pytest.approx(delta)
-    # Pairs are drawn from the sets, so no margin is smaller and no drop larger than the set's.
-    assert np.all(found.theorem.epsilon.min(axis=1) >= found.theorem.set_epsilon - 1e-12)
-    assert np.all(found.theorem.delta.max(axis=1) <= found.theorem.set_delta + 1e-12)
-    assert not found.keyword.delta.any()
-
-
-def test_the_rates_of_a_study_lie_around_the_exact_ones_and_under_the_bounds(case):
-    found = theorem.study(*case, draws=60)
-    for margins in (found.theorem, found.keyword):
-        for d, errors, sets in zip(
-            found.dimensions, margins.pair_errors, margins.set_errors, strict=True
-        ):
-            low, high = interval(int(errors), found.pairs, CERTAIN)
-            assert low <= misordering(margins.cosine, d).mean() <= high
-            assert low <= bound(margins.gap, d).mean()
-            assert errors <= sets
-
-
-def test_the_same_seed_gives_the_same_study(case):
-    one, same, other = (theorem.study(*case, draws=3, seed=s) for s in (1, 1, 2))
-    assert np.array_equal(one.theorem.epsilon, same.theorem.epsilon)
-    assert np.array_equal(one.keyword.pair_errors, same.keyword.pair_errors)
-    assert not np.array_equal(one.theorem.epsilon, other.theorem.epsilon)
-
-
-def test_labels_that_the_svm_cannot_rank_are_left_out(case):
-    X, Y, W, bias, keywords = case
-    blind = bias.copy()
-    blind[[2, 5]] = -np.inf
-    assert theorem.study(X, Y, W, blind, keywords, draws=2).labels == 10
-
-
-def test_documents_without_labels_are_refused(case):
-    X, Y, W, bias, keywords = case
-    with pytest.raises(CorpusError, match="no margin to measure"):
-        theorem.study(X, csr_array(Y.shape), W, bias, keywords)
-
-
-# ---- the command
-
-
-def test_the_command_prints_tables_and_draws(own_run: Path, corpus_folder: Path):
-    result = CliRunner().invoke(app, ["theory", str(own_run), str(corpus_folder)])
-    assert result.exit_code == 0, result.exception
-    assert "11 labels" in result.output
-    assert "4/M" in result.output
-    assert (own_run / "report" / "theory-dev.svg").read_text().lstrip().startswith("<?xml")
-
-
-def test_the_command_prints_json(own_run: Path, corpus_folder: Path):
-    arguments = ["theory", str(own_run), str(corpus_folder), "--json", "--documents", "5"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.exception
-    found = json.loads(result.stdout)
-    assert found["documents"] == 5
-    assert set(found["dimensions"]) == {str(d) for d in theorem.DIMENSIONS}
-    slip = found["printed_condition"]
-    assert slip["bound_there"] == pytest.approx(min(1, 4 * slip["bound_printed"]))
-    for at in found["dimensions"].values():
-        for setting in ("theorem", "keyword"):
-            simulated = at[setting]["simulated"]
-            assert 0 <= simulated["low"] <= simulated["rate"] <= simulated["high"] <= 1
+    assert dimension_needed(-gap, m) == np.inf

@@ -13,7 +13,8 @@ from depl import api, readers
 from depl.cli.console import err, out, print_json, progress
 from depl.core.errors import ConfigError
 from depl.evaluation.html import write_report
-from depl.evaluation.scores import Report, comparison
+from depl.evaluation.scores import Report
+from depl.evaluation.tables import comparison
 from depl.model.classifier import Classifier
 
 _USUAL = (0.55, 1.5)  # A and B for all data sets but Amazon's and Wikipedia's large ones

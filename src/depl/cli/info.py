@@ -10,7 +10,7 @@ import numpy as np
 from depl import readers
 from depl.cli.console import out, print_json, progress
 from depl.core.corpus import Dataset
-from depl.evaluation.scores import BANDS, band_of
+from depl.evaluation.bands import labels_per_band
 from depl.run.folder import Run
 
 _BAR = 40  # characters of the longest bar
@@ -54,8 +54,7 @@ def _corpus_facts(data: Dataset) -> dict[str, Any]:
     }
     bands = {}
     if "train" in data.splits:
-        sizes = np.bincount(band_of(data.train.label_counts), minlength=len(BANDS))
-        bands = {band.name: int(n) for band, n in zip(BANDS, sizes, strict=True)}
+        bands = labels_per_band(data.train.label_counts)
     return {"labels": len(data.labels), "splits": splits, "bands": bands}
 
 
@@ -79,5 +78,4 @@ def _run_info(run: Run, *, as_json: bool) -> None:
     if "corpus" in manifest["stages"]:
         counts, n = run.train_counts()
         out.print(f"\n{n:,} training documents, {len(counts):,} labels")
-        sizes = np.bincount(band_of(counts), minlength=len(BANDS))
-        _chart({band.name: int(size) for band, size in zip(BANDS, sizes, strict=True)})
+        _chart(labels_per_band(counts))

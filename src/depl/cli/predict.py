@@ -20,7 +20,7 @@ import depl
 from depl.cli.console import err, out
 from depl.core.errors import ConfigError, CorpusError
 from depl.core.storage import fingerprint
-from depl.evaluation.scores import BANDS
+from depl.evaluation.bands import BANDS
 from depl.fusion.thresholds import Thresholds, keep
 from depl.model.classifier import Classifier
 from depl.readers.documents import Document, Documents, chunks

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.table import Table
 
 from depl import readers
 from depl.cli.console import err, out, print_json, progress
-from depl.core.corpus import indicator
 from depl.core.storage import write_text
-from depl.evaluation.figures import draw_theory, svg
+from depl.evaluation.figures import svg
 from depl.model.classifier import Classifier
-from depl.theory import theorem
-from depl.theory.theorem import COSINE, Margins, Study
-
-_SETTINGS = ("theorem", "keyword")
-_SLIP_D = 768  # the paper's encoder
+from depl.theory.figure import draw_study
+from depl.theory.study import measure_corpus
+from depl.theory.summary import summary
 
 
 def run_theory(
@@ -37,117 +33,22 @@ def run_theory(
         model = Classifier.load(run)
         data = readers.read(folder, format=format, on_error=on_error, splits=[split])
         [corpus] = data.splits.values()  # whatever the split was called
-        corpus = corpus.aligned(model.labels)
-        if documents < len(corpus):
-            chosen = np.random.default_rng(0).choice(len(corpus), documents, replace=False)
-            corpus = corpus.subset(np.sort(chosen))
-        column = {term: i for i, term in enumerate(model.features.terms_)}
-        keywords = [[column[term] for term, _ in row] for row in model.keywords]
-        study = theorem.study(
-            model.features.transform(corpus.texts),
-            corpus.Y[:, : len(model.labels)],
-            model.svm.weights_,
-            model.svm.bias_,
-            indicator(keywords, len(column)),
+        study = measure_corpus(
+            corpus,
+            labels=model.labels,
+            features=model.features,
+            svm=model.svm,
+            keywords=model.keywords,
+            documents=documents,
         )
     path = run / "report" / f"theory-{split}.svg"
-    write_text(path, svg(lambda figure, _: draw_theory(figure, study), [], "wide", legend=False))
+    write_text(path, svg(partial(draw_study, study=study), "wide"))
     found = summary(study)
     if as_json:
         print_json(found)
     else:
         print_tables(found, title=f"Theorem 1 on {folder.resolve().name}, {split}")
     err.print(f"[dim]Figure: {path}[/]")
-
-
-def summary(study: Study) -> dict[str, Any]:
-    """What was found, as ``--json`` prints it; shares and probabilities are fractions."""
-    t, k = study.theorem, study.keyword
-    m = float(np.median(study.sizes))
-    asked, right = theorem.gap_needed(m, _SLIP_D)
-    needed = {
-        "theorem": theorem.dimension_needed(t.gap),
-        "keyword": theorem.dimension_needed(k.gap),
-        "cosine": theorem.dimension_needed(k.cosine, constant=COSINE),
-        "theorem_sets": theorem.dimension_needed(t.set_gap, study.sizes),
-        "keyword_sets": theorem.dimension_needed(k.set_gap, study.sizes),
-    }
-    medians = {name: float(np.median(d)) for name, d in needed.items()}
-    return {
-        "documents": study.documents,
-        "labels": study.labels,
-        "sets": len(study.sizes),
-        "pairs": study.pairs,
-        "negatives": _spread(study.sizes),
-        "theorem": {
-            "margin": _spread(t.epsilon),
-            "delta": _spread(t.delta),
-            "gap": _spread(t.gap),
-            "set_margin": _spread(t.set_epsilon),
-            "set_delta": _spread(t.set_delta),
-            "set_gap": _spread(t.set_gap),
-        },
-        "keyword": {
-            "gap": _spread(k.gap),
-            "cosine": _spread(k.cosine),
-            "set_gap": _spread(k.set_gap),
-        },
-        "dimensions": {str(d): _at(study, i, d) for i, d in enumerate(study.dimensions)},
-        # JSON has no infinity: null where more than half have no gap at all.
-        "median_dimension_needed": {
-            name: round(d) if np.isfinite(d) else None for name, d in medians.items()
-        },
-        "printed_condition": {
-            "negatives": m,
-            "d": _SLIP_D,
-            "gap_asked": float(asked),
-            "bound_printed": 1 / m,
-            "bound_there": float(theorem.bound(asked, _SLIP_D, m)),
-            "gap_for_bound_printed": float(right),
-        },
-    }
-
-
-def _spread(values: NDArray[Any]) -> dict[str, float]:
-    low, middle, high = np.percentile(values, [5, 50, 95])
-    return {
-        "5%": float(low),
-        "median": float(middle),
-        "95%": float(high),
-        "positive": float(np.mean(values > 0)),
-    }
-
-
-def _at(study: Study, i: int, d: int) -> dict[str, Any]:
-    """The bounds in dimension d, and what happens in truth."""
-    t, k = study.theorem, study.keyword
-    found: dict[str, Any] = {}
-    for name, margins in zip(_SETTINGS, (t, k), strict=True):
-        found[name] = {
-            **_informative(theorem.bound(margins.gap, d), margins, d),
-            "sets_bounded": float(np.mean(theorem.bound(margins.set_gap, d, study.sizes) < 1)),
-            "exact": float(theorem.misordering(margins.cosine, d).mean()),
-            "simulated": _rate(int(margins.pair_errors[i]), study.pairs),
-            "simulated_sets": _rate(int(margins.set_errors[i]), study.pairs),
-        }
-    found["cosine"] = _informative(theorem.bound(k.cosine, d, constant=COSINE), k, d)
-    return found
-
-
-def _informative(bounds: NDArray[np.float64], margins: Margins, d: int) -> dict[str, float | None]:
-    """For how many pairs a bound is below 1, and its mean over those beside the exact one."""
-    says = bounds < 1
-    exact = theorem.misordering(margins.cosine[says], d)
-    return {
-        "pairs_bounded": float(says.mean()),
-        "bound_there": float(bounds[says].mean()) if says.any() else None,
-        "exact_there": float(exact.mean()) if says.any() else None,
-    }
-
-
-def _rate(errors: int, trials: int) -> dict[str, float]:
-    low, high = theorem.interval(errors, trials)
-    return {"rate": errors / trials, "low": low, "high": high}
 
 
 def print_tables(found: dict[str, Any], *, title: str) -> None:
@@ -228,7 +129,7 @@ def _dimension_table(found: dict[str, Any]) -> Table:
     row("  unit vectors, 4 exp(-cos² d / 8)", "cosine", "pairs_bounded")
     row("    the mean bound there", "cosine", "bound_there")
     row("    mis-ordered there, exact", "cosine", "exact_there")
-    for setting, text in zip(_SETTINGS, ("theorem", "keywords alone"), strict=True):
+    for setting, text in (("theorem", "theorem"), ("keyword", "keywords alone")):
         row(f"all pairs mis-ordered: {text}, exact", setting, "exact")
         row("  simulated (95 % interval below)", setting, "simulated")
         table.add_row("", *(_interval(column[setting]["simulated"]) for column in columns))

@@ -1,46 +1,74 @@
-"""The figures of a report page, drawn by matplotlib as SVG: the same reports, the same bytes."""
+"""The figures of a report, drawn by matplotlib as SVG: the same reports give the same bytes.
+
+In the report page their colours are CSS variables, so that they follow the reader's light or dark
+mode.
+"""
 
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from depl.evaluation.scores import BANDS, Report, comparison
+from depl.evaluation.bands import BANDS
+from depl.evaluation.scores import Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from depl.theory.theorem import Study
-
-    Draw: TypeAlias = Callable[[Figure, Sequence[Report]], None]
+    Draw: TypeAlias = Callable[[Figure], None]
 
 INK, LINE, GROUND = "#5b6470", "#d3d9e0", "#eceff3"
 COLOURS = ("#1d6fb8", "#d1495b", "#24936a", "#8457c9", "#b9770e", "#0d8a9e", "#a84a8f", "#66707c")
-# Curves differ in their dashes too: colour alone is not enough for every eye and every printer.
-DASHES = ((), (5, 1.5), (1.5, 1.2), (6, 1.5, 1.5, 1.5))
-_SHORT_NAME = 30  # characters: two such names have room beside each other in a legend
+# Curves differ in their dashes too: not every reader or printer can tell the colours apart.
+DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.5), (1.5, 1.2), (6, 1.5, 1.5, 1.5))
+_SHORT_NAME = 30  # characters: two such names fit beside each other in a legend
 
 
-def svg(draw: Draw, reports: Sequence[Report], size: str, *, legend: bool) -> str:
-    """The drawing as SVG, a function of the reports alone."""
+def svg(draw: Draw, size: str, *, legend: Sequence[str] = ()) -> str:
+    """The drawing as an SVG file that depends on nothing but what is drawn.
+
+    Parameters
+    ----------
+    draw : callable
+        Draws on the matplotlib figure that it is given.
+    size : str
+        A key of ``SIZES``.
+    legend : sequence of str
+        Names of the curves, in the order of their colours, for a legend above the drawing.
+    """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     buffer = io.StringIO()
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        # A name in a script that matplotlib's font lacks is still text, set by the reader's fonts.
+        # A name in a script that matplotlib's font lacks is still text in the reader's fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=SIZES[size], layout="constrained")
-        draw(figure, reports)
+        draw(figure)
         if legend:
-            _add_legend(figure, names(reports))
+            _add_legend(figure, legend)
         no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(buffer, format="svg", transparent=True, metadata=no_metadata)
     return buffer.getvalue()
+
+
+def inline_svg(draw: Draw, size: str, *, prefix: str) -> str:
+    """The drawing as an element of a page.
+
+    Its ids begin with ``prefix`` and are its own, it has no size and no style rules, and its
+    colours are CSS variables.
+    """
+    drawn = svg(draw, size)
+    text = drawn[drawn.index("<svg") :]
+    text = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
+    text = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", text, count=1, flags=re.DOTALL)
+    text = re.sub("#[0-9a-f]{6}", lambda found: _VARIABLES.get(found[0], found[0]), text)
+    return re.sub(r' width="[^"]*" height="[^"]*"', "", text, count=1)
 
 
 def draw_bins(figure: Figure, reports: Sequence[Report]) -> None:
@@ -53,17 +81,15 @@ def draw_bins(figure: Figure, reports: Sequence[Report]) -> None:
         middles = [(b.first + b.last) / 2 for b in report.bins]
         curve = [b.macro_f1 for b in report.bins]
         thickness = 1.7 if len(curve) < 100 else 1.1
-        (line,) = axes.plot(middles, curve, color=colour(i), linewidth=thickness, zorder=3)
-        if DASHES[_dash(i)]:
-            line.set_dashes(DASHES[_dash(i)])
+        axes.plot(middles, curve, color=colour(i), dashes=_dashes(i), linewidth=thickness, zorder=3)
     highest = max((b.macro_f1 for report in reports for b in report.bins), default=0)
     axes.set_ylim(0, min(100, max(1.1 * highest, 10)))
     axes.set_xlim(0, bins[-1].last if bins else 1)
     axes.set_xlabel("rank of the label, rare to common")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.locator_params(axis="x", nbins=int(1.3 * figure.get_figwidth()), integer=True)
-    _percent_axis(axes, f"{macro_f1(reports)}, %", pad=20)  # level with the upper axis' name
-    # A tick needs some 24 points to its neighbour.
+    percent_axis(axes, f"{macro_f1(reports)}, %", pad=20)  # level with the upper axis' name
+    # Ticks need some 24 points between them.
     ticks = _count_ticks(reports[0], room=reports[0].labels / (3 * figure.get_figwidth()))
     for rank in ticks:
         axes.axvline(rank, color=LINE, linewidth=0.8, zorder=1)
@@ -75,7 +101,10 @@ def draw_bins(figure: Figure, reports: Sequence[Report]) -> None:
 
 
 def _count_ticks(report: Report, room: float) -> dict[int, str]:
-    """Ranks at which labels reach so many training documents: the bands' exactly, others nearly."""
+    """Ranks at which labels reach a round number of training documents.
+
+    They are exact where a band begins, and to the nearest bin elsewhere.
+    """
     reached, rank = {}, 0
     for band, following in pairwise(BANDS):
         rank += int(report.bands[band.name]["labels"])
@@ -91,7 +120,7 @@ def _count_ticks(report: Report, room: float) -> dict[int, str]:
 
 
 def draw_bands(figure: Figure, reports: Sequence[Report]) -> None:
-    """Macro-F1@k of the labels in the split, one group of bars a band, one bar a run."""
+    """Macro-F1@k of the labels in the split: a group of bars per band, a bar per run."""
     axes = figure.subplots()
     bands = shown_bands(reports)
     width = 0.82 / len(reports)
@@ -111,77 +140,38 @@ def draw_bands(figure: Figure, reports: Sequence[Report]) -> None:
     axes.tick_params(axis="x", length=0, pad=6)
     axes.set_xlabel("training documents of a label", labelpad=8)
     axes.set_ylim(bottom=0)
-    _percent_axis(axes, f"{macro_f1(reports)} of the labels in the split, %", pad=10)
+    percent_axis(axes, f"{macro_f1(reports)} of the labels in the split, %", pad=10)
 
 
 def draw_reliability(figure: Figure, reports: Sequence[Report]) -> None:
-    """How often suggestions of a probability are right; below, how many there are of each."""
+    """How often suggestions are right by their probability; below, how many there are of each."""
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     upper.plot([0, 100], [0, 100], color=LINE, linewidth=1.2, zorder=1)
-    most = 1
+    highest = 1
     for i, report in enumerate(reports):
-        kept = report.reliability
-        if kept is None:
+        found = report.reliability
+        if found is None:
             continue
-        there = kept.counts > 0
-        points = 100 * kept.probability[there], 100 * kept.right[there]
-        (line,) = upper.plot(*points, color=colour(i), linewidth=1.7, marker="o", ms=4, zorder=3)
-        if DASHES[_dash(i)]:
-            line.set_dashes(DASHES[_dash(i)])
-        edges = [100 * b / len(kept.counts) for b in range(len(kept.counts) + 1)]
-        lower.stairs(kept.counts, edges, color=colour(i), linewidth=1.5)
-        most = max(most, int(kept.counts.max()))
+        filled = found.counts > 0
+        points = 100 * found.probability[filled], 100 * found.right[filled]
+        upper.plot(
+            *points, color=colour(i), dashes=_dashes(i), linewidth=1.7, marker="o", ms=4, zorder=3
+        )
+        edges = [100 * b / len(found.counts) for b in range(len(found.counts) + 1)]
+        lower.stairs(found.counts, edges, color=colour(i), linewidth=1.5)
+        highest = max(highest, int(found.counts.max()))
     upper.set_xlim(0, 100)
     upper.set_ylim(0, 100)
-    _percent_axis(upper, "Suggestions that are right, %", pad=8)
-    lower.set_ylim(0, 1.1 * most)
+    percent_axis(upper, "Suggestions that are right, %", pad=8)
+    lower.set_ylim(0, 1.1 * highest)
     lower.yaxis.set_major_formatter("{x:,.0f}")
     lower.locator_params(axis="y", nbins=3, integer=True)
     lower.set_xlabel("probability, %")
-    _percent_axis(lower, "Suggestions", pad=6)
+    percent_axis(lower, "Suggestions", pad=6)
 
 
-def draw_theory(figure: Figure, study: Study) -> None:
-    """Bounds on the share of mis-ordered pairs beside the true share; margins beside drops."""
-    import numpy as np
-
-    from depl.theory.theorem import COSINE, bound, interval, misordering
-
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    grid = np.geomspace(64, 2**20, 40)
-    t, k = study.theorem, study.keyword
-    curves = {
-        "Theorem 1": [bound(t.gap, d).mean() for d in grid],
-        "the same, keywords alone": [bound(k.gap, d).mean() for d in grid],
-        "the same, unit vectors": [bound(k.cosine, d, constant=COSINE).mean() for d in grid],
-        "exact, keywords alone": [misordering(k.cosine, d).mean() for d in grid],
-    }
-    for i, (name, curve) in enumerate(curves.items()):
-        left.plot(grid, curve, color=colour(i), dashes=DASHES[i] or (None, None), label=name)
-    rates = k.pair_errors / study.pairs
-    ends = np.array([interval(int(e), study.pairs) for e in k.pair_errors])
-    bars = np.abs(ends.T - rates)
-    left.errorbar(study.dimensions, rates, bars, fmt="o", ms=4, color=INK, label="simulated")
-    left.set_xscale("log")
-    left.xaxis.set_major_formatter("{x:,.0f}")
-    left.minorticks_off()
-    left.set_ylim(0, 1.05)
-    left.set_xlabel("dimension d")
-    _percent_axis(left, "Share of pairs mis-ordered, and bounds on it", pad=8)
-    _, bins = np.histogram(np.concatenate([t.epsilon, t.delta], axis=None), 60)
-    for i, (name, values) in enumerate({"margin ε": t.epsilon, "dropped δ": t.delta}.items()):
-        density, _ = np.histogram(values, bins)
-        right.stairs(density / values.size * 100, bins, fill=True, alpha=0.6, color=COLOURS[4 + i])
-        middle = float(np.median(values))
-        right.text(middle, density.max() / values.size * 103, name, ha="center")
-    right.set_xlabel("in the theorem's setting")
-    _percent_axis(right, "Pairs, %", pad=8)
-    right.set_ylim(top=right.get_ylim()[1] * 1.08)
-    figure.legend(loc="outside lower left", ncols=2, frameon=False)
-
-
-def _percent_axis(axes: Axes, head: str, pad: float) -> None:
-    """Faint lines across, no axis line, and what is shown in words on top."""
+def percent_axis(axes: Axes, head: str, pad: float) -> None:
+    """Faint horizontal lines, no axis line, and the name of the quantity on top."""
     axes.grid(axis="y", color=LINE, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines["left"].set_visible(False)
@@ -193,10 +183,9 @@ def _add_legend(figure: Figure, names: Sequence[str]) -> None:
 
     columns = 2 if max(map(len, names)) <= _SHORT_NAME else 1
     figure.set_figheight(figure.get_figheight() + 0.22 * -(-len(names) // columns))
-    lines = [Line2D([], [], color=colour(i), linewidth=2) for i in range(len(names))]
-    for i, line in enumerate(lines):
-        if DASHES[_dash(i)]:
-            line.set_dashes(DASHES[_dash(i)])
+    lines = [
+        Line2D([], [], color=colour(i), dashes=_dashes(i), linewidth=2) for i in range(len(names))
+    ]
     # matplotlib leaves out names that begin with an underscore, so they are set afterwards.
     legend = figure.legend(
         lines, [""] * len(names), loc="outside upper left", frameon=False, ncols=columns
@@ -206,34 +195,30 @@ def _add_legend(figure: Figure, names: Sequence[str]) -> None:
 
 
 def colour(i: int) -> str:
-    """The colour of the i-th run, in every figure and table."""
+    """The colour of the i-th run, in every figure."""
     return COLOURS[i % len(COLOURS)]
 
 
-def _dash(i: int) -> int:
-    """Which dashes the i-th curve has; a ninth curve shares the first's colour, not its dashes."""
-    return (i + i // len(COLOURS)) % len(DASHES)
+def legend_style(i: int) -> tuple[str, str]:
+    """The stroke and the dashes of the i-th run in a page's legend, as CSS."""
+    # The lines of the legend are thicker than the curves, and so are their dashes longer.
+    dashes = " ".join(f"{2.5 * part:g}" for part in _dashes(i)) or "none"
+    return _VARIABLES[colour(i)], dashes
 
 
-def legend_dashes(i: int) -> str:
-    """The same dashes for the thicker line of a legend."""
-    return " ".join(f"{2.5 * part:g}" for part in DASHES[_dash(i)]) or "none"
-
-
-def names(reports: Sequence[Report]) -> list[str]:
-    """What the runs are called."""
-    return comparison(reports)[0][2:]
+def _dashes(i: int) -> tuple[float, ...]:
+    """The dashes of the i-th curve; a ninth curve shares the first's colour, not its dashes."""
+    return DASHES[(i + i // len(COLOURS)) % len(DASHES)]
 
 
 def macro_f1(reports: Sequence[Report]) -> str:
-    """The title of the measure that the figures show."""
+    """The name of the measure that the figures show."""
     return f"Macro-F1@{reports[0].k}"
 
 
 def shown_bands(reports: Sequence[Report]) -> list[str]:
     """Names of the bands that have labels in the split of some report."""
-    names = [band.name for band in BANDS]
-    return [name for name in names if any(r.bands[name]["labels_in_test"] for r in reports)]
+    return [b.name for b in BANDS if any(r.bands[b.name]["labels_in_test"] for r in reports)]
 
 
 def in_split(report: Report, band: str) -> float:
@@ -243,7 +228,7 @@ def in_split(report: Report, band: str) -> float:
 
 SIZES = {"wide": (7.2, 3.9), "narrow": (4.2, 3.7)}  # inches: for a screen and for a phone
 _STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # real text: it takes the page's font and can be selected
+    "svg.fonttype": "none",  # real text, which takes the page's font and can be selected
     "svg.hashsalt": "depl",
     "text.parse_math": False,  # a run may be called "a$b$"
     "font.size": 10.5,
@@ -258,7 +243,7 @@ _STYLE: dict[Any, Any] = {
     "xtick.major.size": 3,
     "ytick.major.size": 0,
 }
-VARIABLES = {
+_VARIABLES = {
     INK: "var(--ink2)",
     LINE: "var(--line)",
     GROUND: "var(--ground)",

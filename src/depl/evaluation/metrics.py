@@ -8,7 +8,7 @@ gives a fraction between 0 and 1. The notation:
 - ``found(i, k) = sum_{r <= k} hit(i, r)``.
 
 Conventions that hold for all of them: an empty place (-1) is never a hit; a document without labels
-stays in every mean over documents and adds 0 to it; 0 / 0 is 0, so nothing is ever NaN.
+counts in every mean over documents, with 0; 0 / 0 is 0, so nothing is ever NaN.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Hits:
-    """Which predicted labels are right, worked out once for all metrics.
+    """Which predicted labels are correct, computed once for all metrics.
 
     Parameters
     ----------
@@ -93,14 +93,14 @@ class Hits:
         return self.predicted[:, :k], self.correct[:, :k]
 
     def found(self, k: int) -> NDArray[np.int64]:
-        """How many of each document's first k labels are right."""
+        """How many of each document's first k labels are correct."""
         return np.asarray(self.first(k)[1].sum(axis=1))
 
 
 def precision_at_k(hits: Hits, k: int) -> float:
-    """Share of right labels among the first k.
+    """Share of correct labels among the first k.
 
-    ``P@k = 1/n sum_i found(i, k) / k``. It divides by k always, also where a document carries
+    ``P@k = 1/n sum_i found(i, k) / k``. The divisor is always k, even where a document carries
     fewer than k labels or the ranking holds fewer.
     """
     return _mean(hits.found(k) / k)
@@ -115,7 +115,7 @@ def recall_at_k(hits: Hits, k: int) -> float:
 
 
 def r_precision_at_k(hits: Hits, k: int) -> float:
-    """Share of right labels among the first k, out of as many as can be right.
+    """Share of correct labels among the first k, out of as many as can be correct.
 
     ``RP@k = 1/n sum_i found(i, k) / min(k, |y_i|)``.
     """
@@ -123,10 +123,10 @@ def r_precision_at_k(hits: Hits, k: int) -> float:
 
 
 def ndcg_at_k(hits: Hits, k: int) -> float:
-    """Normalised discounted cumulative gain: right labels count more the higher they stand.
+    """Normalised discounted cumulative gain: correct labels count more the higher they are ranked.
 
     ``nDCG@k = 1/n sum_i DCG(i) / best(i)`` with ``DCG(i) = sum_{r <= k} hit(i, r) / log2(r + 1)``
-    and ``best(i) = sum_{r <= min(k, |y_i|)} 1 / log2(r + 1)``, what a perfect ranking would get.
+    and ``best(i) = sum_{r <= min(k, |y_i|)} 1 / log2(r + 1)``, the gain of a perfect ranking.
     """
     discount = 1.0 / np.log2(np.arange(2, k + 2))
     gain = hits.first(k)[1] @ discount
@@ -137,11 +137,11 @@ def ndcg_at_k(hits: Hits, k: int) -> float:
 def inverse_propensities(
     train_counts: NDArray[np.integer], n_train: int, A: float = 0.55, B: float = 1.5
 ) -> Floats:
-    """How much a right label weighs in PSP@k: rare labels weigh more.
+    """The weight of a correct label in PSP@k: the rarer the label, the larger.
 
     ``1 / p_l = 1 + C (N_l + B)^-A`` with ``C = (ln N - 1) (B + 1)^A`` (Jain et al. 2016), where N
     is the number of *training* documents and N_l how many of them carry label l. For N <= 2 the
-    formula's C would be negative; it is taken as 0, which makes all labels weigh the same.
+    formula's C would be negative; it is taken as 0, which gives all labels the same weight.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def inverse_propensities(
     if n_train < 1 or B <= 0:
         raise ConfigError(
             f"Propensities need at least one training document and B > 0; "
-            f"got {n_train} documents and B = {B}."
+            f"got n_train = {n_train} and B = {B}."
         )
     C = max(np.log(n_train) - 1.0, 0.0) * (B + 1.0) ** A
     return np.asarray(1.0 + C * (np.asarray(train_counts, np.float64) + B) ** -A)
@@ -198,12 +198,12 @@ def f1_at_k(hits: Hits, k: int) -> Floats:
 
 
 def macro_average(values: Floats, among: NDArray[np.bool_] | None = None) -> float:
-    """Mean over labels, each weighing the same: ``macroF1@k = macro_average(f1_at_k(hits, k))``.
+    """Mean over labels, all with the same weight: ``macroF1@k = macro_average(f1_at_k(hits, k))``.
 
     Parameters
     ----------
     values : array of shape (L,)
-        One value a label.
+        One value per label.
     among : array of shape (L,), bool, optional
         The labels to average over: a frequency band, or those of it that occur in the split.
     """
@@ -222,18 +222,42 @@ def pooled_recall_at_k(hits: Hits, k: int, among: NDArray[np.bool_]) -> float:
     return found / there if there else 0.0
 
 
+def precision_and_psp(
+    predicted: NDArray[np.integer],
+    Y: csr_array,
+    inverse: NDArray[np.float64],
+    ks: Sequence[int],
+) -> dict[str, float]:
+    """P@k and PSP@k in percent, to choose by: common labels decide the one, rare ones the other.
+
+    Parameters
+    ----------
+    predicted : array of shape (n, at least max(ks))
+        Label positions, best first.
+    Y : csr_array of shape (n, n_labels)
+        The labels that the documents carry.
+    inverse : array of shape (n_labels,)
+        Inverse propensities.
+    ks : sequence of int
+        The cut-offs.
+    """
+    hits = Hits.of(predicted[:, : max(ks)], Y)
+    scores = {f"P@{k}": 100 * precision_at_k(hits, k) for k in ks}
+    return scores | {f"PSP@{k}": 100 * psp_at_k(hits, k, inverse) for k in ks}
+
+
 @dataclass(frozen=True)
 class Reliability:
-    """How far probabilities keep their word: suggestions by their probability, in equal bins.
+    """How well probabilities are calibrated: suggestions by probability, in bins of equal width.
 
     Parameters
     ----------
     counts : array of shape (n_bins,)
-        Suggestions whose probability lies in the bin.
+        Suggestions with a probability in the bin.
     probability : array of shape (n_bins,)
         Their mean probability; 0 in empty bins.
     right : array of shape (n_bins,)
-        The share of them that is right; 0 in empty bins.
+        The share of them that is correct; 0 in empty bins.
     """
 
     counts: NDArray[np.int64]
@@ -250,32 +274,8 @@ class Reliability:
         return float((self.counts * off).sum() / max(1, self.counts.sum()))
 
 
-def precision_and_psp(
-    predicted: NDArray[np.integer],
-    Y: csr_array,
-    inverse: NDArray[np.float64],
-    ks: Sequence[int],
-) -> dict[str, float]:
-    """P@k and PSP@k in percent, by which choices are made: heads decide the one, tails the other.
-
-    Parameters
-    ----------
-    predicted : array of shape (n, at least max(ks))
-        Label positions, best first.
-    Y : csr_array of shape (n, n_labels)
-        What the documents carry.
-    inverse : array of shape (n_labels,)
-        Inverse propensities.
-    ks : sequence of int
-        Where to cut.
-    """
-    hits = Hits.of(predicted[:, : max(ks)], Y)
-    scores = {f"P@{k}": 100 * precision_at_k(hits, k) for k in ks}
-    return scores | {f"PSP@{k}": 100 * psp_at_k(hits, k, inverse) for k in ks}
-
-
 def reliability(hits: Hits, probabilities: NDArray[np.floating], n_bins: int = 15) -> Reliability:
-    """Compare the probabilities of predicted labels with how often they are right.
+    """Compare the probabilities of predicted labels with how often they are correct.
 
     Parameters
     ----------
@@ -301,11 +301,11 @@ def reliability(hits: Hits, probabilities: NDArray[np.floating], n_bins: int = 1
 
 
 def _check_predictions(predicted: NDArray[np.integer], n: int, n_labels: int) -> None:
-    """Refuse what would give wrong numbers silently."""
+    """Refuse predictions that would give wrong numbers silently."""
     if predicted.ndim != 2 or len(predicted) != n:
         raise DeplError(
-            f"The ranking has the shape {predicted.shape}, but there are {n} documents to compare "
-            f"it with. Rank exactly the documents of the split."
+            f"The ranking has the shape {predicted.shape}, but needs one row for each document; "
+            f"number of documents: {n}. Rank exactly the documents of the split."
         )
     if predicted.size and (predicted.max() >= n_labels or predicted.min() < -1):
         raise DeplError(
@@ -316,8 +316,8 @@ def _check_predictions(predicted: NDArray[np.integer], n: int, n_labels: int) ->
     twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
     if twice.any():
         raise DeplError(
-            f"The ranking lists a label more than once for {np.count_nonzero(twice)} documents, "
-            f"the first at row {int(np.argmax(twice))}. Each label may stand in a row once."
+            f"The ranking lists a label more than once in {np.count_nonzero(twice)} of its rows, "
+            f"the first is row {int(np.argmax(twice))}. A row may list each label only once."
         )
 
 

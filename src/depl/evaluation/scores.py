@@ -1,4 +1,4 @@
-"""What a ranking is worth on a split: all metrics, by frequency band and from rare to common."""
+"""The scores of a ranking on a split: overall, by frequency band, and from rare to common."""
 
 from __future__ import annotations
 
@@ -13,37 +13,17 @@ from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import DeplError
 from depl.core.ranking import Ranking
 from depl.evaluation import metrics
+from depl.evaluation.bands import BANDS, band_of
 from depl.evaluation.metrics import Hits, Reliability, reliability
 
-BIN_SIZE = 100  # labels a bin in the paper's Figure 1
-
-
-class Band(NamedTuple):
-    """Labels of similar frequency: from ``first`` training documents up to the next band's."""
-
-    name: str
-    first: int
-
-
-BANDS = (Band("0", 0), Band("1-9", 1), Band("10-99", 10), Band("100+", 100))
-
-
-def band_of(counts: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Position in ``BANDS`` of each label, by how many training documents carry it.
-
-    Examples
-    --------
-    >>> [BANDS[b].name for b in band_of(np.array([0, 1, 9, 10, 99, 100, 5000]))]
-    ['0', '1-9', '1-9', '10-99', '10-99', '100+', '100+']
-    """
-    return np.searchsorted([band.first for band in BANDS], counts, side="right") - 1
+BIN_SIZE = 100  # labels per bin, as in the paper's Figure 1
 
 
 class Bin(NamedTuple):
-    """A stretch of the labels ordered from rare to common.
+    """Neighbouring labels in the order from rare to common.
 
-    ``first`` and ``last`` are ranks from 1, ``mean_count`` the mean number of training documents,
-    ``macro_f1`` a percentage over all labels of the bin.
+    ``first`` and ``last`` are ranks from 1, ``mean_count`` is the mean number of training documents
+    and ``macro_f1`` a percentage over all labels of the bin.
     """
 
     first: int
@@ -55,27 +35,27 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """The scores of one ranking; all of them percentages, 0 to 100.
+    """The scores of one ranking, as percentages from 0 to 100.
 
     Parameters
     ----------
     name : str
-        What the ranking is called where several stand side by side.
+        The name of the ranking in tables and figures of several.
     documents, labels : int
-        The size of the split and of the label set.
+        The sizes of the split and of the label set.
     ks : tuple of int
         The cut-offs, ascending.
     scores : mapping
         ``"P@5"`` and so on, over all documents and labels.
     bands : mapping
-        For each band's name its label counts, macro-F1@k and recall R@k.
+        By name of the band, its label counts, macro-F1@k and recall R@k.
     bins : tuple of Bin
         Macro-F1@k at the largest k, from rare to common.
     propensity : tuple of float
         A and B of PSP@k.
     reliability : Reliability or None
-        How far the probabilities of the first k labels keep their word; None where the scores are
-        no probabilities.
+        How well the probabilities of the first k labels are calibrated; None where the scores are
+        not probabilities.
     """
 
     name: str
@@ -90,11 +70,11 @@ class Report:
 
     @property
     def k(self) -> int:
-        """The cut-off of the bins, and of the band table: the largest."""
+        """The largest cut-off, which the bins and the table of bands use."""
         return self.ks[-1]
 
     def to_json(self, *, bins: bool = False) -> dict[str, object]:
-        """The object that ``depl evaluate --json`` prints, to four decimals; bins on demand."""
+        """The object that ``depl evaluate --json`` prints, to four decimals; with bins if asked."""
         found: dict[str, object] = {
             "documents": self.documents,
             "labels": self.labels,
@@ -107,7 +87,7 @@ class Report:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any], name: str = "") -> Report:
-        """A report from what ``to_json`` gave; reliability and propensities are not in it."""
+        """A report from the object of ``to_json``, which has no reliability and no propensities."""
         scores = {key: value for key, value in found.items() if "@" in key}
         return cls(
             name=name,
@@ -146,13 +126,14 @@ def evaluate(
     n_train : int
         How many training documents there were.
     ks : sequence of int
-        The cut-offs. Recall is given at 10 as well where the ranking is wide enough.
+        The cut-offs. Recall is computed at 10 as well where the ranking is wide enough.
     A, B : float
-        Of the propensities; see ``depl.evaluation.metrics.inverse_propensities``.
+        Parameters of the propensities; see ``depl.evaluation.metrics.inverse_propensities``.
     name : str
-        For tables of several reports.
+        The name of the report in tables and figures of several.
     probabilities : bool
-        Whether the scores of the ranking are probabilities: how good they are is told then, too.
+        Whether the scores of the ranking are probabilities. If so, the report says how well they
+        are calibrated.
     """
     cuts = tuple(sorted(set(ks)))
     if not cuts or len(train_counts) != len(corpus.labels):
@@ -172,11 +153,11 @@ def evaluate(
         **{f"RP@{k}": metrics.r_precision_at_k(hits, k) for k in cuts},
         **{f"macroF1@{k}": metrics.macro_average(f1[k]) for k in cuts},
     }
-    kept = None
+    calibration = None
     if probabilities:
         best = ranking.top(cuts[-1])
-        kept = reliability(Hits.of(best.indices, corpus.Y), best.scores)
-        fractions[f"ECE@{cuts[-1]}"] = kept.error
+        calibration = reliability(Hits.of(best.indices, corpus.Y), best.scores)
+        fractions[f"ECE@{cuts[-1]}"] = calibration.error
     band = band_of(train_counts)
     return Report(
         name=name,
@@ -187,7 +168,7 @@ def evaluate(
         bands={b.name: _band(hits, f1, recall_cuts, band == i) for i, b in enumerate(BANDS)},
         bins=_bins(f1[cuts[-1]], hits.support, np.asarray(train_counts)),
         propensity=(A, B),
-        reliability=kept,
+        reliability=calibration,
     )
 
 
@@ -202,7 +183,7 @@ def evaluate_known(
 ) -> Report:
     """Score a ranking of a run's own labels on any corpus, as ``evaluate`` does.
 
-    Labels of the documents that the run does not know count as missed.
+    A document's labels that the run does not know count as missed.
     """
     aligned, counts = aligned_with_counts(corpus, labels, train_counts)
     return evaluate(ranking, aligned, train_counts=counts, n_train=n_train, **options)
@@ -211,14 +192,14 @@ def evaluate_known(
 def aligned_with_counts(
     corpus: Corpus, labels: LabelSet, train_counts: NDArray[np.integer]
 ) -> tuple[Corpus, NDArray[np.integer]]:
-    """A corpus in a run's label order, and the counts of those labels and of all it has besides."""
+    """A corpus in a run's label order, and training counts: 0 for labels the run does not know."""
     aligned = corpus.aligned(labels)
     unknown = np.zeros(len(aligned.labels) - len(labels), np.int64)
     return aligned, np.concatenate([train_counts, unknown])
 
 
 def popularity(train_counts: NDArray[np.integer], n_documents: int, k: int) -> Ranking:
-    """The k labels most frequent in training, the same for every document: the humblest baseline.
+    """The k most frequent labels in training, the same for every document: the simplest baseline.
 
     Examples
     --------
@@ -229,72 +210,6 @@ def popularity(train_counts: NDArray[np.integer], n_documents: int, k: int) -> R
     return Ranking(
         np.repeat(row.indices, n_documents, axis=0), np.repeat(row.scores, n_documents, axis=0)
     )
-
-
-class Row(NamedTuple):
-    """One line of a table of several reports.
-
-    ``group`` is "all" or the name of a band. A value is None where a report does not have it.
-    """
-
-    group: str
-    metric: str
-    values: tuple[float | None, ...]
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """The values as text: counts with commas, percentages with two decimals."""
-        return tuple("–" if v is None else _text(v) for v in self.values)
-
-    @property
-    def best(self) -> tuple[bool, ...]:
-        """Which values are the best, as far as two decimals show; none where all are equal."""
-        shown = [round(v, 2) if isinstance(v, float) else None for v in self.values]
-        scores = [v for v in shown if v is not None]
-        if len(set(scores)) < 2:
-            return (False,) * len(shown)
-        best = min(scores) if self.metric.startswith("ECE") else max(scores)
-        return tuple(v == best for v in shown)
-
-
-def comparison(reports: Sequence[Report]) -> tuple[list[str], list[Row]]:
-    """Several reports side by side.
-
-    Returns
-    -------
-    header : list of str
-        "labels", "metric", and the name of each report.
-    rows : list of Row
-        All metrics over all labels, then each band's at its report's largest k. Bands that are
-        empty in every report are left out.
-    """
-    header = ["labels", "metric"]
-    header += [report.name or f"run {i}" for i, report in enumerate(reports, 1)]
-    rows = _rows("all", [report.scores for report in reports])
-    for band in BANDS:
-        columns = [_at_k(report.bands[band.name], report.k) for report in reports]
-        if any(column["labels"] for column in columns):
-            rows += _rows(band.name, columns)
-    return header, rows
-
-
-def _rows(group: str, columns: Sequence[Mapping[str, float]]) -> list[Row]:
-    keys = list(dict.fromkeys(key for column in columns for key in column))
-    return [Row(group, _title(key), tuple(c.get(key) for c in columns)) for key in keys]
-
-
-def _at_k(band: Mapping[str, float], k: int) -> dict[str, float]:
-    """A band's figures without those at smaller cut-offs, which would make the table too long."""
-    wanted = ("labels", "labels_in_test", f"macroF1@{k}", f"macroF1@{k}_in_test", f"R@{k}", "R@10")
-    return {key: band[key] for key in wanted if key in band}
-
-
-def _title(key: str) -> str:
-    return key.replace("macroF1", "macro-F1").replace("_in_test", " in split")
-
-
-def _text(value: float) -> str:
-    return f"{value:.2f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _rounded(values: Mapping[str, float]) -> dict[str, float]:

@@ -24,8 +24,8 @@ from scipy.sparse import csr_array
 from depl.core.errors import ConfigError, RunError
 from depl.core.ranking import Ranking
 from depl.core.storage import read_json, write_json
+from depl.evaluation.bands import BANDS, band_of
 from depl.evaluation.metrics import Hits
-from depl.evaluation.scores import BANDS, band_of
 
 _ALL = "all"
 _FILE = "thresholds.json"

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from depl.core.corpus import Label
 from depl.core.errors import CorpusError
 from depl.core.ranking import Ranking
-from depl.evaluation.scores import BANDS, band_of
+from depl.evaluation.bands import BANDS, band_of
 from depl.fusion.fusion import Fusion
 from depl.model.similar import Neighbour, TrainingDocuments, nearest_documents
 from depl.run.state import State

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from depl.core.corpus import LabelSet
 from depl.core.version import __version__
-from depl.evaluation.scores import BANDS, band_of
+from depl.evaluation.bands import BANDS, band_of
 from depl.fusion.thresholds import Thresholds
 from depl.model.classifier import Classifier
 from depl.server import schemas

@@ -7,7 +7,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from depl.evaluation.scores import band_of
+from depl.evaluation.bands import band_of
 from depl.model.classifier import Classifier
 from depl.server import schemas
 from depl.server.answers import BAND_NAMES, facts, present

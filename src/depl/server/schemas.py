@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from depl.evaluation.scores import BANDS
+from depl.evaluation.bands import BANDS
 
 MAX_TEXTS = 256
 MAX_CHARACTERS = 1_000_000
