@@ -65,21 +65,21 @@ def objects(text: str) -> list[dict]:
 
 
 def read(*names: object, **options) -> tuple[list[Document], list[tuple[str, str]]]:
-    """The documents, and what was left out."""
+    """The documents without their places, and what was left out."""
     left_out: list[tuple[str, str]] = []
     sources = [str(name) for name in names]
     found = Documents(sources, left_out=lambda *told: left_out.append(told), **options)
-    return list(found), left_out
+    return [Document(d.id, d.text) for d in found], left_out
 
 
 def as_jsonl(rows: list[Document]) -> bytes:
-    return "".join(json.dumps(row._asdict()) + "\n" for row in rows).encode()
+    return "".join(json.dumps({"id": row.id, "text": row.text}) + "\n" for row in rows).encode()
 
 
 def as_csv(rows: list[Document], delimiter: str = ",") -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter)
-    writer.writerows([("ID", "Text", "labels"), *((*row, "[broken") for row in rows)])
+    writer.writerows([("ID", "Text", "labels"), *((row.id, row.text, "[broken") for row in rows)])
     return text.getvalue().encode()
 
 
@@ -258,7 +258,7 @@ def test_bad_rows_of_tables_do_not_cost_their_neighbours(tmp_path):
 
 
 def test_an_unclosed_quote_does_not_swallow_the_rest_of_a_long_table(tmp_path, monkeypatch):
-    monkeypatch.setattr("depl.readers.streaming._LONGEST_ROW", 500)
+    monkeypatch.setattr("depl.readers.tables._LONGEST_ROW", 500)
     lines = [f"{i},wine number {i}" for i in range(200)]
     lines[20] = '20,"wine'
     (tmp_path / "t.csv").write_text("\n".join(["id,text", *lines]) + "\n")
@@ -274,7 +274,7 @@ def test_bad_rows_of_parquet_are_left_out(tmp_path):
     pq.write_table(pa.table({"text": broken}), tmp_path / "broken.parquet")
     documents, left_out = read(tmp_path / "broken.parquet")
     assert documents == [Document("1", "wine")]
-    assert left_out == [(f"{tmp_path}/broken.parquet:2", "text is b'\\xe4'")]
+    assert left_out == [(f"{tmp_path}/broken.parquet:2", "not UTF-8: text: byte 1 is 0xe4")]
     pq.write_table(pa.table({"text": ["a", None, ""]}), tmp_path / "none.parquet")
     documents, left_out = read(tmp_path / "none.parquet")
     assert [d.id for d in documents] == ["1"]
@@ -286,7 +286,7 @@ def test_damaged_files_stop_with_the_place(tmp_path):
     for suffix in (".gz", ".bz2", ".xz", ".zst"):
         path = tmp_path / f"cut.jsonl{suffix}"
         path.write_bytes(COMPRESSED[suffix](rows)[:-2000])
-        with pytest.raises(CorpusError, match=r"Cannot read .*cut.* from line \d+ on: .*--resume"):
+        with pytest.raises(CorpusError, match=r"Cannot read .*cut.*:\d+: .*--resume"):
             read(path)
     (tmp_path / "cut.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(CorpusError, match="Cannot read"):
