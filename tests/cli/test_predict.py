@@ -227,6 +227,17 @@ def test_position_reaches_the_total(tmp_path, compression):
     assert documents.position == documents.total
 
 
+@pytest.mark.parametrize("compression", COMPRESSED)
+def test_position_moves_within_a_file(tmp_path, compression):
+    path = tmp_path / f"n.txt{compression}"
+    text = "\n".join(os.urandom(500).hex() for _ in range(2_000)).encode()
+    path.write_bytes(COMPRESSED[compression](text))
+    documents = Documents([str(path)], left_out=print)
+    positions = [documents.position for _ in documents]
+    assert positions == sorted(positions)
+    assert len(set(positions)) > 2
+
+
 # Bad rows
 
 
@@ -293,7 +304,7 @@ def test_damaged_files_stop_with_the_place(tmp_path):
         read(tmp_path / "cut.parquet")
 
 
-def test_left_out_rows_are_told_and_summed_up(fitted_run, tmp_path):
+def test_left_out_rows_are_reported_and_counted(fitted_run, tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_bytes(as_jsonl(numbered(3)) + b"oops\n{}\n")
     result = predicted(fitted_run, path, "--json")
@@ -612,7 +623,7 @@ def test_a_second_process_cannot_write_the_same_output(fitted_run, tmp_path):
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_a_mended_file_can_be_resumed(fitted_run, tmp_path):
+def test_a_repaired_file_can_be_resumed(fitted_run, tmp_path):
     path, output = tmp_path / "t.jsonl.gz", tmp_path / "out.jsonl"
     rows = [Document(d.id, f"{d.text} {os.urandom(4000).hex()}") for d in numbered(100)]
     path.write_bytes(gzip.compress(as_jsonl(rows))[:-150_000])

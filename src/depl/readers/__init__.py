@@ -1,4 +1,9 @@
-"""Corpora in, one small file a format; and out again as JSON lines.
+"""Reading corpora, and documents to label; writing corpora and suggested labels.
+
+Every file is read in the same steps: ``files`` finds and opens it, ``lines`` and ``tables`` take it
+apart, ``rows`` gives its rows, ``fields`` checks their values, ``problems`` collects what is wrong.
+``documents`` are read one by one from there; ``corpora`` has one small module a format, and
+``checks`` for what all formats share.
 
 Examples
 --------
