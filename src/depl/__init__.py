@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from depl.core.errors import DeplError
     from depl.core.ranking import Ranking
     from depl.model.classifier import Classifier
-    from depl.readers import read
+    from depl.readers.corpora import read
     from depl.run.config import Config
     from depl.sparse.descriptions import describe
     from depl.sparse.keywords import top_keywords
@@ -43,7 +43,7 @@ _HOME = {
     "describe": "depl.sparse.descriptions",
     "evaluate": "depl.api",
     "fit": "depl.api",
-    "read": "depl.readers",
+    "read": "depl.readers.corpora",
     "top_keywords": "depl.sparse.keywords",
 }
 
