@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from depl.core.errors import DeplError
     from depl.core.ranking import Ranking
     from depl.model.classifier import Classifier
-    from depl.readers import read
+    from depl.readers.corpora import read
     from depl.run.config import Config
     from depl.sparse.keywords import describe, top_keywords
     from depl.sparse.svm import OneVsAllSVM
@@ -36,7 +36,7 @@ _HOME = {
     "describe": "depl.sparse.keywords",
     "evaluate": "depl.api",
     "fit": "depl.api",
-    "read": "depl.readers",
+    "read": "depl.readers.corpora",
     "top_keywords": "depl.sparse.keywords",
 }
 

@@ -65,21 +65,21 @@ def objects(text: str) -> list[dict]:
 
 
 def read(*names: object, **options) -> tuple[list[Document], list[tuple[str, str]]]:
-    """The documents, and what was left out."""
+    """The documents without their places, and what was left out."""
     left_out: list[tuple[str, str]] = []
     sources = [str(name) for name in names]
     found = Documents(sources, left_out=lambda *told: left_out.append(told), **options)
-    return list(found), left_out
+    return [Document(d.id, d.text) for d in found], left_out
 
 
 def as_jsonl(rows: list[Document]) -> bytes:
-    return "".join(json.dumps(row._asdict()) + "\n" for row in rows).encode()
+    return "".join(json.dumps({"id": row.id, "text": row.text}) + "\n" for row in rows).encode()
 
 
 def as_csv(rows: list[Document], delimiter: str = ",") -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter)
-    writer.writerows([("ID", "Text", "labels"), *((*row, "[broken") for row in rows)])
+    writer.writerows([("ID", "Text", "labels"), *((row.id, row.text, "[broken") for row in rows)])
     return text.getvalue().encode()
 
 
@@ -227,6 +227,17 @@ def test_position_reaches_the_total(tmp_path, compression):
     assert documents.position == documents.total
 
 
+@pytest.mark.parametrize("compression", COMPRESSED)
+def test_position_moves_within_a_file(tmp_path, compression):
+    path = tmp_path / f"n.txt{compression}"
+    text = "\n".join(os.urandom(500).hex() for _ in range(2_000)).encode()
+    path.write_bytes(COMPRESSED[compression](text))
+    documents = Documents([str(path)], left_out=print)
+    positions = [documents.position for _ in documents]
+    assert positions == sorted(positions)
+    assert len(set(positions)) > 2
+
+
 # Bad rows
 
 
@@ -258,7 +269,7 @@ def test_bad_rows_of_tables_do_not_cost_their_neighbours(tmp_path):
 
 
 def test_an_unclosed_quote_does_not_swallow_the_rest_of_a_long_table(tmp_path, monkeypatch):
-    monkeypatch.setattr("depl.readers.streaming._LONGEST_ROW", 500)
+    monkeypatch.setattr("depl.readers.tables._LONGEST_ROW", 500)
     lines = [f"{i},wine number {i}" for i in range(200)]
     lines[20] = '20,"wine'
     (tmp_path / "t.csv").write_text("\n".join(["id,text", *lines]) + "\n")
@@ -274,7 +285,7 @@ def test_bad_rows_of_parquet_are_left_out(tmp_path):
     pq.write_table(pa.table({"text": broken}), tmp_path / "broken.parquet")
     documents, left_out = read(tmp_path / "broken.parquet")
     assert documents == [Document("1", "wine")]
-    assert left_out == [(f"{tmp_path}/broken.parquet:2", "text is b'\\xe4'")]
+    assert left_out == [(f"{tmp_path}/broken.parquet:2", "not UTF-8: text: byte 1 is 0xe4")]
     pq.write_table(pa.table({"text": ["a", None, ""]}), tmp_path / "none.parquet")
     documents, left_out = read(tmp_path / "none.parquet")
     assert [d.id for d in documents] == ["1"]
@@ -286,14 +297,14 @@ def test_damaged_files_stop_with_the_place(tmp_path):
     for suffix in (".gz", ".bz2", ".xz", ".zst"):
         path = tmp_path / f"cut.jsonl{suffix}"
         path.write_bytes(COMPRESSED[suffix](rows)[:-2000])
-        with pytest.raises(CorpusError, match=r"Cannot read .*cut.* from line \d+ on: .*--resume"):
+        with pytest.raises(CorpusError, match=r"Cannot read .*cut.*:\d+: .*--resume"):
             read(path)
     (tmp_path / "cut.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(CorpusError, match="Cannot read"):
         read(tmp_path / "cut.parquet")
 
 
-def test_left_out_rows_are_told_and_summed_up(fitted_run, tmp_path):
+def test_left_out_rows_are_reported_and_counted(fitted_run, tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_bytes(as_jsonl(numbered(3)) + b"oops\n{}\n")
     result = predicted(fitted_run, path, "--json")
@@ -612,7 +623,7 @@ def test_a_second_process_cannot_write_the_same_output(fitted_run, tmp_path):
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_a_mended_file_can_be_resumed(fitted_run, tmp_path):
+def test_a_repaired_file_can_be_resumed(fitted_run, tmp_path):
     path, output = tmp_path / "t.jsonl.gz", tmp_path / "out.jsonl"
     rows = [Document(d.id, f"{d.text} {os.urandom(4000).hex()}") for d in numbered(100)]
     path.write_bytes(gzip.compress(as_jsonl(rows))[:-150_000])

@@ -8,7 +8,7 @@ from liblinear.liblinearutil import parameter, problem, train
 from scipy.sparse import csr_array, csr_matrix
 
 from depl.core.errors import CorpusError, NotFittedError
-from depl.readers.docstrings import read_docstrings
+from depl.readers.demo_corpus import read_docstrings
 from depl.sparse.svm import OneVsAllSVM
 
 SOLVER = {"squared_hinge": 1, "hinge": 3}  # LIBLINEAR's dual solvers

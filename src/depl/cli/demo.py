@@ -16,7 +16,7 @@ from depl.evaluation import scores
 from depl.evaluation.html import write_report
 from depl.fusion.trees import boosting_class
 from depl.model.classifier import Classifier
-from depl.readers.docstrings import read_docstrings
+from depl.readers.demo_corpus import read_docstrings
 from depl.run.config import Config
 
 DEFAULT_FOLDER = Path("runs/demo")

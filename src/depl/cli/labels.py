@@ -14,9 +14,8 @@ from depl.core.corpus import Label
 from depl.core.errors import CorpusError
 from depl.labels.journal import Journal, in_force
 from depl.model.classifier import Classifier, LabelCard
-from depl.readers.fields import WrongFieldError, as_id, as_ids, as_text, documents
-from depl.readers.records import records
-from depl.readers.trouble import Kind, Trouble
+from depl.readers.jsonl import documents, label_rows
+from depl.readers.problems import Kind, Problems
 from depl.run.folder import Run
 
 _NEAREST = 5  # labels like the one that is shown
@@ -165,55 +164,45 @@ def history(run: Path, *, as_json: bool) -> None:
 
 def _read_labels(path: Path) -> tuple[list[Label], dict[str, str]]:
     """Labels from rows with ``id``, ``name``, and perhaps ``alt_names`` and ``description``."""
-    trouble = Trouble()
+    problems = Problems()
     labels: dict[str, Label] = {}
     descriptions = {}
-    for row in records(path, ("id", "name"), trouble):
-        try:
-            label = Label(
-                as_id(row.fields.get("id"), "id"),
-                as_text(row.fields.get("name"), "name"),
-                tuple(as_ids(row.fields.get("alt_names"), "alt_names")),
-            )
-            text = as_text(row.fields.get("description"), "description")
-        except WrongFieldError as error:
-            trouble.add(Kind.WRONG_FIELDS, row.where, str(error))
-            continue
+    for where, label, text in label_rows(path, problems, descriptions=True):
         if label.id in labels:
-            trouble.add(Kind.DUPLICATE_LABELS, row.where, repr(label.id))
+            problems.add(Kind.DUPLICATE_LABELS, where, repr(label.id))
         if not label.name.strip():
-            trouble.add(Kind.UNNAMED_LABELS, row.where, repr(label.id))
+            problems.add(Kind.UNNAMED_LABELS, where, repr(label.id))
         labels[label.id] = label
         if text.strip():
             descriptions[label.id] = text
-    _stop_at(trouble, path)
+    _stop_at(problems, path)
     return list(labels.values()), descriptions
 
 
 def _read_examples(path: Path, added: set[str], known: set[str]) -> dict[str, list[str]]:
     """Texts by label; labels that the run has already are passed over, unknown ones are wrong."""
-    trouble = Trouble()
+    problems = Problems()
     found: dict[str, list[str]] = {}
-    for document in documents(path, path.stem, trouble):
+    for document in documents(path, path.stem, problems):
         own = [x for x in document.labels if x in added]
         strangers = [x for x in document.labels if x not in added | known]
         if not document.text.strip():
-            trouble.add(Kind.NO_TEXT, document.where)
+            problems.add(Kind.NO_TEXT, document.where)
         elif strangers:
-            trouble.add(Kind.UNKNOWN_LABELS, document.where, repr(strangers[0]))
+            problems.add(Kind.UNKNOWN_LABELS, document.where, repr(strangers[0]))
         elif not own:
-            trouble.add(Kind.NO_LABELS, document.where, "none of those to be added")
+            problems.add(Kind.NO_LABELS, document.where, "none of those to be added")
         for label_id in own:
             found.setdefault(label_id, []).append(document.text)
-    _stop_at(trouble, path)
+    _stop_at(problems, path)
     return found
 
 
-def _stop_at(trouble: Trouble, path: Path) -> None:
-    if trouble:
+def _stop_at(problems: Problems, path: Path) -> None:
+    if problems:
         raise CorpusError(
             f"{path} cannot be used as it is. Nothing was changed.\n"
-            + trouble.listing(remedies=True)
+            + problems.listing(remedies=True)
         )
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from depl.core.errors import CorpusError
-from depl.readers.files import first_line
+from depl.readers.lines import first_line
 
 # "documents features labels", or "rows columns" in the newer files that hold one matrix each.
 _THREE = re.compile(r"\d+\s+\d+\s+\d+\s*")
@@ -21,7 +21,7 @@ def refuse(folder: Path, layouts: str) -> None:
             raise CorpusError(
                 f"{path} is a sparse bag-of-words file (its header is {start.strip()!r}): it "
                 f"holds numbers of words, not the words. A plain linear model could be trained "
-                f"on it, but nothing that makes depl: no keywords, no label descriptions, no "
+                f"on it, but nothing else that depl does: no keywords, no label descriptions, no "
                 f"encoder, no new documents as text. Get the raw-text version of the same set, "
                 f"in one of these layouts:\n{layouts}"
             )

@@ -1,16 +1,11 @@
-"""The fields of depl's own layouts, whether a row came from JSON lines or from a table."""
+"""Values of fields and cells as ids, texts and lists, or an error that says what they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+import json
+import re
 
-from depl.core.corpus import Label
-from depl.readers.assembling import Contents, Document, LabelRow, Layout
-from depl.readers.records import TABLES, records
-from depl.readers.trouble import Kind, Trouble
-
-LABEL_FILES = tuple(f"labels{suffix}" for suffix in (".jsonl", *TABLES))
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class WrongFieldError(Exception):
@@ -27,6 +22,17 @@ def as_id(value: object, field: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     raise WrongFieldError(field, value)
+
+
+def as_id_or(value: object, field: str, default: str) -> str:
+    """Like ``as_id``, but nothing at all counts as the default.
+
+    Examples
+    --------
+    >>> as_id_or(31960, "id", "train-17"), as_id_or(None, "id", "train-17")
+    ('31960', 'train-17')
+    """
+    return default if value is None or value == "" else as_id(value, field)
 
 
 def as_text(value: object, field: str) -> str:
@@ -52,53 +58,42 @@ def as_ids(value: object, field: str) -> list[str]:
     return [as_id(item, f"an item of {field}") for item in as_list(value, field)]
 
 
-def document_id(value: object, split: str, line: int) -> str:
-    """The document's own id, or one made of split and line number.
+def parse_json(text: str) -> object:
+    r"""Parse JSON; text that could never be written again as UTF-8 is broken, too.
 
     Examples
     --------
-    >>> document_id(31960, "train", 17), document_id(None, "train", 17)
-    ('31960', 'train-17')
+    >>> parse_json('"\\ud83d\\ude00"')
+    '😀'
+    >>> parse_json('"\\ud83d"')
+    Traceback (most recent call last):
+    ValueError: half of a surrogate pair in an escape
     """
-    return f"{split}-{line}" if value is None or value == "" else as_id(value, "id")
+    try:
+        value: object = json.loads(text)
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{error.msg} (column {error.colno})") from None
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair in an escape") from None
+    except RecursionError:
+        raise ValueError("brackets are nested too deeply") from None
+    return value
 
 
-def documents(path: Path, split: str, trouble: Trouble) -> Iterator[Document]:
-    """Documents from a file's rows with ``id`` (or none), ``text`` and ``labels``."""
-    for record in records(path, ("text", "labels"), trouble):
-        fields = record.fields
-        try:
-            document = Document(
-                record.where,
-                document_id(fields.get("id"), split, record.line),
-                as_text(fields.get("text"), "text"),
-                as_ids(fields.get("labels"), "labels"),
-            )
-        except WrongFieldError as error:
-            trouble.add(Kind.WRONG_FIELDS, record.where, str(error))
-        else:
-            yield document
+def split_cell(cell: str) -> list[object]:
+    """A list written in one cell: a JSON list, or items between ``;`` or ``|``.
 
-
-def label_rows(path: Path, trouble: Trouble) -> Iterator[LabelRow]:
-    """Labels from a file's rows with ``id``, ``name`` and perhaps ``alt_names``."""
-    for record in records(path, ("id", "name"), trouble):
-        fields = record.fields
-        try:
-            label = Label(
-                as_id(fields.get("id"), "id"),
-                as_text(fields.get("name"), "name"),
-                tuple(as_ids(fields.get("alt_names"), "alt_names")),
-            )
-        except WrongFieldError as error:
-            trouble.add(Kind.WRONG_FIELDS, record.where, str(error))
-        else:
-            yield LabelRow(record.where, label)
-
-
-def load(layout: Layout, splits: Sequence[str], trouble: Trouble) -> Contents:
-    """Labels at once, documents one by one; no labels file means the labels of the documents."""
-    return Contents(
-        None if layout.labels is None else list(label_rows(layout.labels, trouble)),
-        {split: documents(layout.splits[split], split, trouble) for split in splits},
-    )
+    Examples
+    --------
+    >>> split_cell("17; 2560"), split_cell("wine|beer"), split_cell('["a;b"]'), split_cell("")
+    (['17', '2560'], ['wine', 'beer'], ['a;b'], [])
+    """
+    cell = cell.strip()
+    if cell.startswith("["):
+        value = parse_json(cell)
+        if isinstance(value, list):
+            return value
+    separator = ";" if ";" in cell else "|"
+    return [item.strip() for item in cell.split(separator) if item.strip()]

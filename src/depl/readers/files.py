@@ -1,4 +1,4 @@
-"""Finding a corpus's files and reading their lines, compressed or not."""
+"""Finding and opening files: a corpus's, documents to label, standard input; compressed or not."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import bz2
 import gzip
 import io
 import lzma
+import os
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 import zstandard
 
 from depl.core.errors import CorpusError
-from depl.readers.trouble import Kind, Trouble
+from depl.readers.problems import Kind, Problems
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -25,8 +29,39 @@ SPLIT_NAMES = {
     "dev": ("dev", "valid", "validation", "val"),
     "test": ("test", "tst"),
 }
-COMPRESSIONS = ("", ".gz", ".bz2", ".xz", ".zst")
-BOM = b"\xef\xbb\xbf"
+SUFFIXES = {
+    "text": (".txt", ".text"),
+    "jsonl": (".jsonl", ".ndjson"),
+    "csv": (".csv",),
+    "tsv": (".tsv",),
+    "parquet": (".parquet",),
+}
+"""The formats of rows, and the suffixes of their files before the compression's."""
+
+# What reading a damaged file, or one on a failing disk, raises.
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+
+
+def bare_suffix(path: Path) -> str:
+    """The suffix before the compression's: ``.jsonl`` for ``train.jsonl.xz``."""
+    return Path(path.stem).suffix if path.suffix in COMPRESSIONS else path.suffix
+
+
+def format_of(path: Path) -> str | None:
+    """The format of a file's rows by its name; None where the name does not say."""
+    suffix = bare_suffix(path).lower()
+    return next((format for format, known in SUFFIXES.items() if suffix in known), None)
+
+
+def named(name: str, *formats: str) -> list[str]:
+    """File names of these formats.
+
+    Examples
+    --------
+    >>> named("labels", "jsonl", "csv")
+    ['labels.jsonl', 'labels.ndjson', 'labels.csv']
+    """
+    return [f"{name}{suffix}" for format in formats for suffix in SUFFIXES[format]]
 
 
 def find_file(folder: Path, *names: str) -> Path | None:
@@ -34,7 +69,7 @@ def find_file(folder: Path, *names: str) -> Path | None:
     found = [
         folder / f"{name}{compression}"
         for name in names
-        for compression in COMPRESSIONS
+        for compression in ("", *COMPRESSIONS)
         if (folder / f"{name}{compression}").is_file()
     ]
     if len(found) > 1:
@@ -65,9 +100,87 @@ def needed_file(folder: Path, names: Sequence[str], purpose: str) -> Path:
     return path
 
 
-def bare_suffix(path: Path) -> str:
-    """The suffix under the compression: ``.jsonl`` for ``train.jsonl.xz``."""
-    return Path(path.stem).suffix if path.suffix in COMPRESSIONS[1:] else path.suffix
+class Source:
+    """A file, or standard input where there is no path; and where its problems go.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file.
+    problems : Problems
+        What collects the problems.
+    name : str, optional
+        What messages call it; the file's name without its folder when not given.
+    """
+
+    def __init__(self, path: Path | None, problems: Problems, name: str | None = None) -> None:
+        self.path = path
+        self.problems = problems
+        self.name = name or ("standard input" if path is None else path.name)
+        self.reached: Callable[[], int] = int
+        """How many bytes of the file have been read, while it is being read."""
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the file; a pipe, such as the shell's <(...), has no size."""
+        known = self.path is not None and self.path.is_file()
+        return self.path.stat().st_size if known and self.path is not None else None
+
+    def place(self, line: int) -> str:
+        """``file:line``, as messages name it; the file alone where the line is 0."""
+        return f"{self.name}:{line}" if line else self.name
+
+    def report(self, kind: Kind, line: int, detail: str) -> None:
+        """Note a problem of this line; 0 is the file as a whole."""
+        self.problems.add(kind, self.place(line), detail)
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The bytes, unpacked."""
+        if self.path is None:
+            yield sys.stdin.buffer
+            return
+        with _unpacked(self.path) as stream:
+            self.reached = partial(_offset, stream)
+            try:
+                yield stream
+            finally:
+                self.reached = int
+
+
+def find_sources(name: str, whole_files: bool, problems: Problems) -> list[Source]:
+    """The file of this name; with ``whole_files`` a folder means the text files in it."""
+    if name == "-":
+        return [Source(None, problems)]
+    path = Path(name)
+    if path.is_dir() and whole_files:
+        texts = sorted(p for p in path.rglob("*") if bare_suffix(p) == ".txt" and p.is_file())
+        if not texts:
+            raise CorpusError(f"{name} holds no .txt file. Name its files one by one.")
+        return [Source(p, problems, _printable(p.as_posix())) for p in texts]
+    if path.is_dir():
+        raise CorpusError(
+            f"Cannot read {name}: it is a folder. Name the files in it, or take each .txt file in "
+            f"it as a document with --whole-files."
+        )
+    if not path.exists():
+        raise CorpusError(f"Cannot read {name}: there is no such file. Check the path.")
+    if not os.access(path, os.R_OK):
+        raise CorpusError(f"Cannot read {name}: permission denied. Check who may read it.")
+    return [Source(path, problems, _printable(name))]
+
+
+def _printable(name: str) -> str:
+    """A file's name as text; bytes of it that are not UTF-8 are replaced."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
+def _offset(stream: BinaryIO) -> int:
+    """The position in the file behind a stream, compressed or not; 0 where it has none."""
+    try:
+        return os.lseek(stream.fileno(), 0, os.SEEK_CUR)
+    except OSError:
+        return 0
 
 
 class _ZstdStream(io.RawIOBase):
@@ -82,6 +195,9 @@ class _ZstdStream(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         while not self._ready:
@@ -107,52 +223,22 @@ class _ZstdStream(io.RawIOBase):
         super().close()
 
 
-_OPENERS: dict[str, Callable[[Path], object]] = {
-    ".gz": gzip.GzipFile,
-    ".bz2": bz2.BZ2File,
-    ".xz": lzma.LZMAFile,
-    ".zst": _ZstdStream,
+class _Compression(NamedTuple):
+    open: Callable[[Path], object]
+    compress: Callable[[bytes], bytes]
+
+
+COMPRESSIONS = {
+    ".gz": _Compression(gzip.GzipFile, partial(gzip.compress, mtime=0)),
+    ".bz2": _Compression(bz2.BZ2File, bz2.compress),
+    ".xz": _Compression(lzma.LZMAFile, lzma.compress),
+    ".zst": _Compression(_ZstdStream, lambda raw: zstandard.ZstdCompressor().compress(raw)),
 }
 
 
-def open_binary(path: Path) -> BinaryIO:
-    """Open a file for reading, seeing through its compression."""
-    if path.suffix not in _OPENERS:
+def _unpacked(path: Path) -> BinaryIO:
+    if path.suffix not in COMPRESSIONS:
         return path.open("rb")
     # Without the buffer every line costs a call into Python code of the compression module.
-    return io.BufferedReader(cast(io.RawIOBase, _OPENERS[path.suffix](path)), 1 << 18)
-
-
-DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
-
-
-def lines(path: Path, trouble: Trouble) -> Iterator[tuple[int, str, bool]]:
-    """Number (from 1) and text of every line, and whether it was whole UTF-8.
-
-    Only a line feed ends a line: texts may hold the other characters that Python's
-    ``splitlines`` takes for line ends. A byte order mark at the start is dropped. In a line that
-    is not UTF-8 replacement characters stand for the bad bytes.
-    """
-    number = 0
-    try:
-        with open_binary(path) as stream:
-            for raw in stream:
-                number += 1
-                if number == 1:
-                    raw = raw.removeprefix(BOM)
-                whole = True
-                try:
-                    text = raw.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    byte = f"byte {error.start + 1} of the line is {raw[error.start]:#04x}"
-                    trouble.add(Kind.WRONG_ENCODING, f"{path.name}:{number}", byte)
-                    text, whole = raw.decode("utf-8", "replace"), False
-                yield number, text.removesuffix("\n").removesuffix("\r"), whole
-    except DAMAGE as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        trouble.add(Kind.UNREADABLE, f"{path.name}:{number + 1}", reason)
-
-
-def first_line(path: Path) -> str:
-    """The first line that is not blank, to recognise a format by; empty if there is none."""
-    return next((text for _, text, _ in lines(path, Trouble()) if text.strip()), "")
+    raw = cast(io.RawIOBase, COMPRESSIONS[path.suffix].open(path))
+    return io.BufferedReader(raw, 1 << 18)

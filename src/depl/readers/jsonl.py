@@ -1,20 +1,79 @@
-"""depl's own layout: JSON lines, one document or one label a line."""
+"""depl's own layout: JSON lines, a document or a label a line; tables have the same fields."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from depl.readers.assembling import Layout
-from depl.readers.fields import LABEL_FILES, load
-from depl.readers.files import find_file, find_splits
-
-__all__ = ["DESCRIPTION", "FILES", "load", "look"]
+from depl.core.corpus import Label
+from depl.readers.checks import Contents, LabelRow, Layout
+from depl.readers.documents import Document
+from depl.readers.fields import as_id, as_id_or, as_ids, as_text
+from depl.readers.files import Source, find_file, find_splits, format_of, named
+from depl.readers.problems import Problems
+from depl.readers.rows import Row, convert, rows
 
 DESCRIPTION = 'JSON lines with "id", "text", "labels", and labels.jsonl with "id", "name"'
 FILES = "train.jsonl, dev.jsonl, test.jsonl, labels.jsonl (also .gz .bz2 .xz .zst)"
+TABLES = ("csv", "tsv", "parquet")
 
 
 def look(folder: Path) -> Layout | None:
     """Find ``{train,dev,test}.jsonl`` and the labels file."""
-    splits = find_splits(folder, "{}.jsonl")
-    return Layout(folder, splits, find_file(folder, *LABEL_FILES)) if splits else None
+    return look_for(folder, "jsonl")
+
+
+def look_for(folder: Path, *formats: str) -> Layout | None:
+    """Find documents in these formats, and the labels file in any."""
+    splits = find_splits(folder, *named("{}", *formats))
+    labels = find_file(folder, *named("labels", "jsonl", *TABLES))
+    return Layout(folder, splits, labels) if splits else None
+
+
+def load(layout: Layout, splits: Sequence[str], problems: Problems) -> Contents:
+    """Labels at once, documents one by one; no labels file means the labels of the documents."""
+    return Contents(
+        None if layout.labels is None else list(label_rows(layout.labels, problems)),
+        {split: documents(layout.splits[split], split, problems) for split in splits},
+    )
+
+
+def documents(path: Path, split: str, problems: Problems) -> Iterator[Document]:
+    """Documents from a file's rows with ``text``, ``labels`` and perhaps ``id``."""
+
+    def make(row: Row) -> Document:
+        return Document(
+            as_id_or(row.fields.get("id"), "id", f"{split}-{row.line}"),
+            as_text(row.fields.get("text"), "text"),
+            as_ids(row.fields.get("labels"), "labels"),
+            row.where,
+        )
+
+    found = _rows(path, problems, ("text", "labels"), ("id",), "labels")
+    return convert(found, make)
+
+
+def label_rows(path: Path, problems: Problems, *, descriptions: bool = False) -> Iterator[LabelRow]:
+    """Labels from a file's rows with ``id``, ``name``, perhaps ``alt_names``, ``description``."""
+
+    def make(row: Row) -> LabelRow:
+        label = Label(
+            as_id(row.fields.get("id"), "id"),
+            as_text(row.fields.get("name"), "name"),
+            tuple(as_ids(row.fields.get("alt_names"), "alt_names")),
+        )
+        text = row.fields.get("description") if descriptions else None
+        return LabelRow(row.where, label, as_text(text, "description"))
+
+    found = _rows(path, problems, ("id", "name"), ("alt_names", "description"), "alt_names")
+    return convert(found, make)
+
+
+def _rows(
+    path: Path, problems: Problems, needed: Sequence[str], optional: Sequence[str], lists: str
+) -> Iterator[Row]:
+    # A file of labels may have any name; what does not say that it is a table has JSON lines.
+    format = format_of(path)
+    format = format if format in TABLES else "jsonl"
+    source = Source(path, problems)
+    return rows(source, needed, optional=optional, lists=[lists], format=format)

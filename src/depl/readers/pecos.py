@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from depl.core.corpus import Label
-from depl.readers.assembling import Contents, LabelRow, Layout
+from depl.readers.checks import Contents, LabelRow, Layout
 from depl.readers.files import SPLIT_NAMES, find_file, find_splits, needed_file
 from depl.readers.pairing import lines_of_labels, with_matrix
-from depl.readers.trouble import Trouble
+from depl.readers.problems import Problems
 
 DESCRIPTION = "PECOS (X.trn.txt, Y.trn.npz, output-items.txt) and DEXML (raw/trn_X.txt, raw/Y.txt)"
 FILES = "X.trn.txt, X.tst.txt, Y.trn.npz, Y.tst.npz, output-items.txt; or raw/trn_X.txt, raw/Y.txt"
@@ -25,10 +25,10 @@ def look(folder: Path) -> Layout | None:
     return Layout(folder, splits, find_file(folder, *LABEL_FILES)) if splits else None
 
 
-def load(layout: Layout, splits: Sequence[str], trouble: Trouble) -> Contents:
+def load(layout: Layout, splits: Sequence[str], problems: Problems) -> Contents:
     """Read labels, and the documents of these splits; a label's id is its column in ``Y``."""
     labels = needed_file(layout.folder, LABEL_FILES, "the file with the name of each label")
-    names = lines_of_labels(labels, trouble)
+    names = lines_of_labels(labels, problems)
     columns = [str(column) for column in range(len(names))]
     rows = [
         LabelRow(f"{labels.name}:{number}", Label(column, name))
@@ -42,7 +42,7 @@ def load(layout: Layout, splits: Sequence[str], trouble: Trouble) -> Contents:
             columns,
             labels,
             split,
-            trouble,
+            problems,
         )
         for split in splits
     }

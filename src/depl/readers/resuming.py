@@ -1,10 +1,11 @@
 """An output file that survives an interruption.
 
-While an output is being made, a log stands beside it: ``OUT.resume.jsonl``. Its first line says
+While an output is being made, there is a log beside it: ``OUT.resume.jsonl``. Its first line says
 what the output is made from. After every chunk of documents comes a line with how many are done, a
-hash of them, and how far the output reached. To resume is to cut the output back to the last such
-point that it still holds, to pass over the documents that are done, and to go on. Chunks begin
-where they would have begun anyway, so the result has the same bytes. At the end the log goes.
+hash of them, and how much of the output was written. To resume is to cut the output back to the
+last such point that it still holds, to skip the documents that are done, and to continue. Chunks
+begin where they would have begun anyway, so the result has the same bytes. At the end the log is
+deleted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from depl.readers.suggestions import Suggested, flush, open_store
 
 
 class _Point(NamedTuple):
-    """A line of the log: how many documents are done, their hash, how far the output reached."""
+    """A line of the log: how many documents are done, their hash, how much was written."""
 
     documents: int
     digest: str
@@ -42,7 +43,7 @@ class SuggestionFile:
     path : Path
         ``.jsonl``, ``.csv``, ``.tsv`` (compressed or not) or ``.parquet``.
     resume : bool
-        Continue what is there; begin where nothing is.
+        Continue what is there; where there is nothing, begin.
     overwrite : bool
         Replace what is there, as soon as there is something to replace it with.
 
@@ -51,7 +52,7 @@ class SuggestionFile:
     done : int
         How many documents are finished.
     passing_over : bool
-        Whether ``rest_of`` is among the documents that were finished before.
+        Whether ``rest_of`` is still skipping the documents that were finished before.
     """
 
     def __init__(self, path: Path, *, resume: bool, overwrite: bool) -> None:
@@ -102,7 +103,7 @@ class SuggestionFile:
         self._begun = dict(made_from)
 
     def rest_of(self, documents: Iterator[Document]) -> Iterator[Document]:
-        """Pass over the documents that are done, after a check that they are the same."""
+        """Skip the documents that are done, after a check that they are the same."""
         self.passing_over = True
         seen = 0
         while seen < self.done and (document := next(documents, None)) is not None:
@@ -128,7 +129,7 @@ class SuggestionFile:
             self._write(log, _Point(self.done, self._hash.hexdigest(), reach))
 
     def finish(self) -> None:
-        """Put the output in its place and take away what only a resumption needs."""
+        """Complete the output and delete what only a resumption needs."""
         if not self.done:
             return
         with explain_os_errors(self.path):
@@ -141,8 +142,8 @@ class SuggestionFile:
     def _refuse_existing(self, resume: bool) -> None:
         if self._log_path.exists():
             raise RunError(
-                f"{self.path} is the unfinished output of an earlier command. Go on with --resume, "
-                f"or begin again with --overwrite."
+                f"{self.path} is the unfinished output of an earlier command. Continue with "
+                f"--resume, or begin again with --overwrite."
             )
         if self._store.exists() and resume:
             raise RunError(
@@ -166,7 +167,7 @@ class SuggestionFile:
             points = [_Point(*json.loads(line)) for line in lines]
         except (ValueError, TypeError) as error:
             raise RunError(
-                f"{self._log_path} is damaged ({error}): it does not tell what is done. Begin "
+                f"{self._log_path} is damaged ({error}): it does not say what is done. Begin "
                 f"again with --overwrite."
             ) from error
         held = [i for i, point in enumerate(points) if self._store.holds(point.reach)]
@@ -175,7 +176,7 @@ class SuggestionFile:
             self._log_size = sum(len(line) + 1 for line in [first, *lines[: held[-1] + 1]])
 
     def _start(self) -> BinaryIO:
-        """Cut off what came after the last point, or begin anew."""
+        """Cut off what came after the last point, or start over."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._log = self._log_path.open("ab")
         busy = f"Another process is writing {self.path} right now."
@@ -194,6 +195,6 @@ class SuggestionFile:
         flush(log)
 
     def _add(self, document: Document) -> None:
-        for part in document:
+        for part in (document.id, document.text):
             raw = part.encode("utf-8", "surrogatepass")
             self._hash.update(len(raw).to_bytes(8, "little") + raw)

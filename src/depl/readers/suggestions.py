@@ -1,36 +1,25 @@
-"""Suggested labels on their way out: as JSON lines, as a table, as Parquet."""
+"""Files of suggested labels: JSON lines, CSV, TSV and Parquet."""
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
 import io
 import json
-import lzma
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
-
-import zstandard
 
 from depl.core.corpus import Label
 from depl.core.errors import ConfigError
 from depl.readers.documents import Document
-from depl.readers.files import bare_suffix
+from depl.readers.files import COMPRESSIONS, format_of
 
 Suggested = Sequence[tuple[Label, float]]
 
 COLUMNS = ("id", "rank", "label_id", "label_name", "score")
 _ROW_GROUP = 1 << 17  # rows; small groups make a Parquet file slow to read
-
-_COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": lambda raw: gzip.compress(raw, mtime=0),
-    ".bz2": bz2.compress,
-    ".xz": lzma.compress,
-    ".zst": lambda raw: zstandard.ZstdCompressor().compress(raw),
-}
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
 def json_lines(documents: Sequence[Document], rows: Sequence[Suggested]) -> str:
@@ -61,25 +50,25 @@ def delimited_lines(
 
 
 class Store(Protocol):
-    """Where the rows go. A ``reach`` says how far it came: bytes of a file, or whole parts."""
+    """Where the rows go. A ``reach`` is how much is written: bytes of a file, or whole parts."""
 
     def exists(self) -> bool:
         """Whether a finished or unfinished output is there."""
 
     def holds(self, reach: int) -> bool:
-        """Whether it came so far, and nothing of that has been lost."""
+        """Whether so much is written, and nothing of that has been lost."""
 
     def cut(self, reach: int) -> None:
-        """Take away what came after; with 0, begin anew."""
+        """Delete what was written after that; with 0, start over."""
 
     def append(self, documents: Sequence[Document], rows: Sequence[Suggested]) -> int:
-        """Write the suggestions of these documents and give the new reach."""
+        """Write the suggestions of these documents and return the new reach."""
 
     def finish(self) -> None:
-        """Put the whole output in its place."""
+        """Complete the output."""
 
     def clear(self) -> None:
-        """Take away what lies beside the output."""
+        """Delete what was only needed until the output was complete."""
 
 
 class _TextFile(Store):
@@ -87,8 +76,9 @@ class _TextFile(Store):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._suffix = bare_suffix(path)
-        self._compress = _COMPRESS.get(path.suffix, bytes)
+        self._delimiter = _DELIMITERS.get(format_of(path) or "")
+        compression = COMPRESSIONS.get(path.suffix)
+        self._compress = compression.compress if compression else bytes
 
     def exists(self) -> bool:
         return self.path.exists()
@@ -101,23 +91,22 @@ class _TextFile(Store):
         os.truncate(self.path, reach)
 
     def append(self, documents: Sequence[Document], rows: Sequence[Suggested]) -> int:
-        if self._suffix == ".jsonl":
+        if self._delimiter is None:
             text = json_lines(documents, rows)
         else:
-            delimiter = "," if self._suffix == ".csv" else "\t"
-            text = delimited_lines(documents, rows, delimiter)
+            text = delimited_lines(documents, rows, self._delimiter)
             if not self.path.stat().st_size:
-                text = delimiter.join(COLUMNS) + "\n" + text
+                text = self._delimiter.join(COLUMNS) + "\n" + text
         with self.path.open("ab") as file:
             file.write(self._compress(text.encode("utf-8")))
             flush(file)
             return file.tell()
 
     def finish(self) -> None:
-        """All is there already."""
+        """Every chunk is in the file already."""
 
     def clear(self) -> None:
-        """Nothing lies beside the file."""
+        """There is nothing but the file."""
 
 
 class _PartsOfParquet(Store):
@@ -190,10 +179,10 @@ class _PartsOfParquet(Store):
 
 def open_store(path: Path) -> Store:
     """Where suggestions go, by the suffix of the file."""
-    suffix = bare_suffix(path)
-    if suffix == path.suffix == ".parquet":
+    format = format_of(path)
+    if format == "parquet" and path.suffix not in COMPRESSIONS:
         return _PartsOfParquet(path)
-    if suffix in (".jsonl", ".csv", ".tsv"):
+    if format == "jsonl" or format in _DELIMITERS:
         return _TextFile(path)
     raise ConfigError(
         f"{path} has a suffix that --output does not know. Use .jsonl, .csv or .tsv (also with "
@@ -202,6 +191,6 @@ def open_store(path: Path) -> Store:
 
 
 def flush(file: BinaryIO) -> None:
-    """Ask the disk to keep what was written, so that a power cut cannot take it back."""
+    """Have the disk keep what was written, so that a power cut cannot undo it."""
     file.flush()
     os.fsync(file.fileno())

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from depl.readers.assembling import Layout
-from depl.readers.fields import LABEL_FILES, load
-from depl.readers.files import find_file, find_splits
-from depl.readers.records import TABLES
+from depl.readers.checks import Layout
+from depl.readers.jsonl import TABLES, load, look_for
 
 __all__ = ["DESCRIPTION", "FILES", "load", "look"]
 
@@ -17,5 +15,4 @@ FILES = "train.csv (or .tsv, .parquet), dev.csv, test.csv, labels.csv (also .gz 
 
 def look(folder: Path) -> Layout | None:
     """Find ``{train,dev,test}.{csv,tsv,parquet}`` and the labels file."""
-    splits = find_splits(folder, *(f"{{}}{suffix}" for suffix in TABLES))
-    return Layout(folder, splits, find_file(folder, *LABEL_FILES)) if splits else None
+    return look_for(folder, *TABLES)

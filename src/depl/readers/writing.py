@@ -1,4 +1,4 @@
-"""A dataset out again as JSON lines, so that any format can be converted."""
+"""Writing a dataset as JSON lines, so that any format can be converted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write(dataset: Dataset, folder: str | os.PathLike[str]) -> None:
     folder : path
         Where the files go.
     """
-    # Here and not above: it brings pyarrow, a tenth of a second that reading JSON does not need.
+    # Here and not above: it imports pyarrow, a tenth of a second that reading JSON does not need.
     from depl.core.storage import whole_folder
 
     target = Path(folder).absolute()

@@ -1,19 +1,21 @@
-"""What is wrong with a corpus, gathered while it is read, so that one message tells it all."""
+"""What is wrong with the input: counted while it is read, and passed on at once where wanted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from enum import Enum
+from typing import NamedTuple
 
 EXAMPLES = 5
 
 
 class Kind(Enum):
-    """The kinds of trouble: what it is, what to do about it, and whether rows can be left out."""
+    """The kinds of problems: what it is, what to do about it, and whether rows can be left out."""
 
     BROKEN_JSON = (
         "broken JSON",
-        "Every line must be one JSON object. Mend or remove these lines.",
+        "Every line must be one JSON object. Correct or remove these lines.",
     )
     WRONG_FIELDS = (
         "fields of the wrong type",
@@ -62,7 +64,7 @@ class Kind(Enum):
         "Make them again from one source: line by line they must describe the same things.",
         True,
     )
-    EMPTY = ("files from which nothing is left", "Fill them, or take them away.", True)
+    EMPTY = ("files from which nothing is left", "Fill them, or remove them.", True)
 
     def __init__(self, title: str, remedy: str, fatal: bool = False) -> None:
         self.title = title
@@ -70,66 +72,91 @@ class Kind(Enum):
         self.fatal = fatal
 
 
-@dataclass
-class _Cases:
-    """One kind of trouble: how often, with which details, and the first few."""
+# Of the other kinds the detail says enough, and there always is one.
+_IN_ONE_ROW = {
+    Kind.BROKEN_JSON: "broken JSON",
+    Kind.WRONG_ENCODING: "not UTF-8",
+    Kind.NO_TEXT: "no text",
+}
 
-    count: int = 0
-    details: set[str] = field(default_factory=set)
-    examples: list[str] = field(default_factory=list)
+
+class Problem(NamedTuple):
+    """One problem, and its place: ``file``, or ``file:line``."""
+
+    kind: Kind
+    where: str
+    detail: str
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, without the place.
+
+        Examples
+        --------
+        >>> Problem(Kind.WRONG_ENCODING, "new.txt:3", "byte 7 is 0xe4").reason
+        'not UTF-8: byte 7 is 0xe4'
+        """
+        return ": ".join(filter(None, (_IN_ONE_ROW.get(self.kind), self.detail)))
 
 
-class Trouble:
-    """Everything wrong with one corpus, by kind.
+class Problems:
+    """Everything that is wrong with one input, by kind.
+
+    Parameters
+    ----------
+    tell : callable, optional
+        Called with each ``Problem`` as soon as it is found. What it raises ends the reading.
 
     Examples
     --------
-    >>> trouble = Trouble()
-    >>> trouble.add(Kind.UNKNOWN_LABELS, "train.jsonl:3", "'99'")
-    >>> trouble.add(Kind.UNKNOWN_LABELS, "train.jsonl:8", "'99'")
-    >>> print(trouble.listing(remedies=False))
+    >>> problems = Problems()
+    >>> problems.add(Kind.UNKNOWN_LABELS, "train.jsonl:3", "'99'")
+    >>> problems.add(Kind.UNKNOWN_LABELS, "train.jsonl:8", "'99'")
+    >>> print(problems.listing(remedies=False))
     - labels of documents that are not in the label set: 2 found, 1 different
         train.jsonl:3  '99'
     """
 
-    def __init__(self) -> None:
-        self._cases: dict[Kind, _Cases] = {}
+    def __init__(self, tell: Callable[[Problem], None] | None = None) -> None:
+        self._tell = tell
+        self._counts: Counter[Kind] = Counter()
+        self._examples: dict[Kind, list[str]] = defaultdict(list)
+        self._unknown_labels: set[str] = set()
 
     def add(self, kind: Kind, where: str, detail: str = "") -> None:
-        """Note one case; ``where`` is ``file`` or ``file:line``."""
-        cases = self._cases.setdefault(kind, _Cases())
-        cases.count += 1
-        # The same unknown label a thousand times is one example, not five.
-        again = kind is Kind.UNKNOWN_LABELS and detail in cases.details
-        cases.details.add(detail)
-        if not again and len(cases.examples) < EXAMPLES:
-            cases.examples.append(f"{where}  {detail}" if detail else where)
+        """Note one problem; ``where`` is ``file`` or ``file:line``."""
+        self._counts[kind] += 1
+        again = False
+        if kind is Kind.UNKNOWN_LABELS:
+            # The same unknown label a thousand times is one example, not five.
+            again = detail in self._unknown_labels
+            self._unknown_labels.add(detail)
+        if not again and len(self._examples[kind]) < EXAMPLES:
+            self._examples[kind].append(f"{where}  {detail}" if detail else where)
+        if self._tell is not None:
+            self._tell(Problem(kind, where, detail))
 
     def count(self, kind: Kind) -> int:
-        """How many cases of this kind were noted."""
-        cases = self._cases.get(kind)
-        return cases.count if cases else 0
+        """How many problems of this kind were noted."""
+        return self._counts[kind]
 
     def __bool__(self) -> bool:
-        return bool(self._cases)
+        return bool(self._counts)
 
     @property
     def fatal(self) -> bool:
         """Whether something was found that cannot be left out."""
-        return any(kind.fatal for kind in self._cases)
+        return any(kind.fatal for kind in self._counts)
 
     def listing(self, *, remedies: bool) -> str:
         """Kinds with counts and the first examples, in the order of ``Kind``."""
         lines = []
-        for kind in Kind:
-            if kind not in self._cases:
-                continue
-            cases = self._cases[kind]
-            count = f"{cases.count} found"
+        for kind in filter(self._counts.__contains__, Kind):
+            count = f"{self._counts[kind]} found"
             if kind is Kind.UNKNOWN_LABELS:
-                count += f", {len(cases.details)} different"
+                count += f", {len(self._unknown_labels)} different"
             lines.append(f"- {kind.title}: {count}")
-            lines += [f"    {example}" for example in cases.examples]
+            lines += [f"    {example}" for example in self._examples[kind]]
             if remedies:
                 lines.append(f"  {kind.remedy}")
         return "\n".join(lines)

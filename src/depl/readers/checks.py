@@ -1,4 +1,4 @@
-"""From what a format's reader found to a checked ``Dataset``: the part all formats share."""
+"""What a format's reader finds, and the checks that make a ``Dataset`` of it in every format."""
 
 from __future__ import annotations
 
@@ -8,23 +8,16 @@ from typing import NamedTuple, Protocol
 
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.progress import track
-from depl.readers.trouble import Kind, Trouble
-
-
-class Document(NamedTuple):
-    """One document as it was found: where, and label ids not yet checked."""
-
-    where: str
-    id: str
-    text: str
-    labels: Sequence[str]
+from depl.readers.documents import Document
+from depl.readers.problems import Kind, Problems
 
 
 class LabelRow(NamedTuple):
-    """One label as it was found, and where."""
+    """One label as it was found, where, and its own description if that is asked for."""
 
     where: str
     label: Label
+    description: str = ""
 
 
 class Layout(NamedTuple):
@@ -53,7 +46,7 @@ class Format(Protocol):
     def look(self, folder: Path) -> Layout | None:
         """Find the files by their names; None when no split is there."""
 
-    def load(self, layout: Layout, splits: Sequence[str], trouble: Trouble) -> Contents:
+    def load(self, layout: Layout, splits: Sequence[str], problems: Problems) -> Contents:
         """Read the labels at once and the documents of these splits one by one."""
 
 
@@ -63,24 +56,24 @@ class _Split(NamedTuple):
     rows: list[list[int]]
 
 
-def assemble(layout: Layout, contents: Contents, trouble: Trouble) -> Dataset:
+def assemble(layout: Layout, contents: Contents, problems: Problems) -> Dataset:
     """Check labels and documents, note what is wrong, and keep the rest."""
     closed = contents.labels is not None
-    known = _label_set(layout, contents.labels or [], trouble)
+    known = _label_set(layout, contents.labels or [], problems)
     positions = {label_id: i for i, label_id in enumerate(known)}
     parts: dict[str, _Split] = {}
     for split, documents in track(
         contents.documents.items(), "Reading the corpus", len(contents.documents)
     ):
-        parts[split] = _check(documents, positions, closed, trouble)
-        # A file that is damaged has said so already.
-        if not parts[split].ids and not trouble.fatal:
+        parts[split] = _check(documents, positions, closed, problems)
+        # A damaged file is a problem of its own already.
+        if not parts[split].ids and not problems.fatal:
             where = layout.splits[split].name
-            trouble.add(Kind.EMPTY, where, f"no usable document for the {split} split")
+            problems.add(Kind.EMPTY, where, f"no usable document for the {split} split")
     if closed:
         labels = LabelSet(known.values())
     else:
-        # First come, first numbered while reading; now the order that any reading would give.
+        # Numbered in the order of reading until here; sorted, any order of reading gives the same.
         labels = LabelSet(Label(label_id, label_id) for label_id in sorted(positions))
         moved = {positions[label.id]: i for i, label in enumerate(labels)}
         for part in parts.values():
@@ -92,32 +85,32 @@ def assemble(layout: Layout, contents: Contents, trouble: Trouble) -> Dataset:
     return Dataset(labels, corpora, name=layout.folder.resolve().name or "corpus")
 
 
-def _label_set(layout: Layout, rows: list[LabelRow], trouble: Trouble) -> dict[str, Label]:
+def _label_set(layout: Layout, rows: list[LabelRow], problems: Problems) -> dict[str, Label]:
     """The labels by id, in the order of their file; the first of two with one id is kept."""
     known: dict[str, Label] = {}
-    for where, label in rows:
+    for where, label, _ in rows:
         if label.id in known:
-            trouble.add(Kind.DUPLICATE_LABELS, where, repr(label.id))
+            problems.add(Kind.DUPLICATE_LABELS, where, repr(label.id))
             continue
         if not label.name.strip():
-            trouble.add(Kind.UNNAMED_LABELS, where, repr(label.id))
-            # Without the label its documents would lose it, so its id stands in for the name.
+            problems.add(Kind.UNNAMED_LABELS, where, repr(label.id))
+            # Without the label its documents would lose it, so its id is used as the name.
             label = Label(label.id, label.id, label.alt_names)
         known[label.id] = label
     if layout.labels is not None and not known:
-        trouble.add(Kind.EMPTY, layout.labels.name, "no usable label")
+        problems.add(Kind.EMPTY, layout.labels.name, "no usable label")
     return known
 
 
 def _check(
-    documents: Iterable[Document], positions: dict[str, int], closed: bool, trouble: Trouble
+    documents: Iterable[Document], positions: dict[str, int], closed: bool, problems: Problems
 ) -> _Split:
     """Keep the documents that have an id of their own, a text and a label."""
     part = _Split([], [], [])
     seen: set[str] = set()
-    for where, document_id, text, label_ids in documents:
+    for document_id, text, label_ids, where in documents:
         if document_id in seen:
-            trouble.add(Kind.DUPLICATE_DOCUMENTS, where, repr(document_id))
+            problems.add(Kind.DUPLICATE_DOCUMENTS, where, repr(document_id))
             continue
         seen.add(document_id)
         blank = not text or text.isspace()
@@ -128,11 +121,11 @@ def _check(
         if closed and len(row) < len(label_ids):
             for label_id in label_ids:
                 if label_id not in positions:
-                    trouble.add(Kind.UNKNOWN_LABELS, where, repr(label_id))
+                    problems.add(Kind.UNKNOWN_LABELS, where, repr(label_id))
         if blank:
-            trouble.add(Kind.NO_TEXT, where)
+            problems.add(Kind.NO_TEXT, where)
         elif not row:
-            trouble.add(Kind.NO_LABELS, where)
+            problems.add(Kind.NO_LABELS, where)
         else:
             part.ids.append(document_id)
             part.texts.append(text)

@@ -178,7 +178,7 @@ def label_name(full_name: str) -> str:
     """A label's name for people and text encoders.
 
     The thing itself comes first, because descriptions are cut at the end; where it lives follows
-    in brackets, because that tells numpy.ma.sort from numpy.sort and says what eigsh is about.
+    in brackets, because that separates numpy.ma.sort from numpy.sort and says what eigsh is about.
 
     Examples
     --------

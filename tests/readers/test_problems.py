@@ -19,7 +19,7 @@ import zstandard
 from depl.core.corpus import Label
 from depl.core.errors import CorpusError
 from depl.readers import read
-from depl.readers.trouble import Kind, Trouble
+from depl.readers.problems import Kind, Problems
 
 GOOD = '{"id": "good", "text": "wine", "labels": ["a"]}'
 LABELS = '{"id": "a", "name": "apples"}\n{"id": "b", "name": "beer"}\n'
@@ -104,7 +104,7 @@ def test_all_kinds_come_in_one_message(folder: Path):
     message = refusal(folder)
     for line in (
         "broken JSON: 1 found\n    train.jsonl:2  Expecting property name",
-        "not UTF-8: 1 found\n    dev.jsonl:1  byte 14 of the line is 0xe9\n  Convert the file",
+        "not UTF-8: 1 found\n    dev.jsonl:1  byte 14 is 0xe9\n  Convert the file",
         "more than once in a split: 1 found\n    train.jsonl:5  'good'",
         "no text: 1 found\n    train.jsonl:3\n",
         "no label of the set: 1 found\n    train.jsonl:4\n",
@@ -164,7 +164,7 @@ def test_nothing_is_logged_when_nothing_is_wrong(folder: Path, caplog: pytest.Lo
 
 def test_utf16_file_is_said_to_be_no_utf8(folder: Path):
     (folder / "train.jsonl").write_text(GOOD, encoding="utf-16")
-    assert "train.jsonl:1  byte 1 of the line is 0xff" in refusal(folder)
+    assert "train.jsonl:1  byte 1 is 0xff" in refusal(folder)
 
 
 # Tables
@@ -179,16 +179,22 @@ def test_bad_csv_rows_are_named_by_their_first_line(folder: Path, caplog: pytest
     message = refusal(folder)
     assert "columns, or broken quotes: 2 found\n    train.csv:4  2 cells where the head" in message
     assert "train.csv:5  ',' expected after '\"'" in message
-    assert "not UTF-8: 2 found\n    train.csv:6  byte 6 of" in message
+    assert "not UTF-8: 2 found\n    train.csv:6  byte 6 is" in message
     assert "broken JSON: 1 found\n    train.csv:10  labels: Expecting" in message
     assert skipped(folder, caplog)[0] == ["good", "last"]
 
 
-def test_csv_quote_that_never_closes_is_fatal(folder: Path):
+def test_csv_quote_that_never_closes_costs_its_row_alone(
+    folder: Path, caplog: pytest.LogCaptureFixture
+):
     (folder / "train.jsonl").unlink()
     (folder / "train.csv").write_text('text,labels\nwine,a\n"beer,b\nmead,a\n')
-    for mode in ("stop", "skip"):
-        assert "train.csv:3  a quote that opens here is never" in refusal(folder, on_error=mode)
+    message = refusal(folder)
+    assert "broken quotes: 1 found\n    train.csv:3  a quote that opens here is never" in message
+    assert "--on-error skip" in message
+    kept, warning = skipped(folder, caplog)
+    assert kept == ["train-2", "train-4"]
+    assert "train.csv:3  a quote that opens here is never closed" in warning
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
@@ -200,7 +206,7 @@ def test_missing_column_is_fatal(folder: Path, suffix: str):
         separator = {"csv": ",", "tsv": "\t"}[suffix]
         (folder / f"train.{suffix}").write_text(f"body{separator}labels\nx{separator}a\n")
     message = refusal(folder, on_error="skip")
-    assert f"train.{suffix}  no column 'text' among body, labels" in message
+    assert f"train.{suffix}  no column 'text'; its columns are body, labels" in message
     assert "cannot be skipped" in message
 
 
@@ -262,13 +268,13 @@ def test_unreadable_file_is_said(folder: Path):
 # The collector itself
 
 
-def test_trouble_counts_and_keeps_the_first_five():
-    trouble = Trouble()
-    assert not trouble
+def test_problems_are_counted_and_the_first_five_are_kept():
+    problems = Problems()
+    assert not problems
     for i in range(8):
-        trouble.add(Kind.NO_TEXT, f"f:{i}")
-    assert trouble
-    assert not trouble.fatal
-    assert trouble.count(Kind.NO_TEXT) == 8
-    assert trouble.count(Kind.EMPTY) == 0
-    assert trouble.listing(remedies=False).count("f:") == 5
+        problems.add(Kind.NO_TEXT, f"f:{i}")
+    assert problems
+    assert not problems.fatal
+    assert problems.count(Kind.NO_TEXT) == 8
+    assert problems.count(Kind.EMPTY) == 0
+    assert problems.listing(remedies=False).count("f:") == 5

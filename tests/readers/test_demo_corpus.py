@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import pytest
 
 from depl.core.errors import CorpusError
-from depl.readers import docstrings
-from depl.readers.docstrings import (
+from depl.readers import demo_corpus
+from depl.readers.demo_corpus import (
     in_words,
     label_name,
     read_docstrings,
@@ -28,7 +28,7 @@ from depl.readers.docstrings import (
 
 DIGEST = """
 import hashlib, json
-from depl.readers.docstrings import read_docstrings
+from depl.readers.demo_corpus import read_docstrings
 data = read_docstrings()
 labels = [(x.id, x.name, x.alt_names) for x in data.labels]
 splits = [(k, c.ids, c.texts, c.Y.indptr.tolist(), c.Y.indices.tolist())
@@ -196,14 +196,14 @@ def test_modules_that_cannot_be_imported_are_left_out_quietly(tmp_path, monkeypa
     (package / "broken.py").write_text("raise OSError('no such device')")
     (package / "whole.py").write_text("def f():\n    'Documented.'\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with caplog.at_level(logging.DEBUG, docstrings.__name__):
-        modules = [m.__name__ for m in docstrings._public_modules("fragile_package")]
+    with caplog.at_level(logging.DEBUG, demo_corpus.__name__):
+        modules = [m.__name__ for m in demo_corpus._public_modules("fragile_package")]
     assert modules == ["fragile_package", "fragile_package.whole"]
     assert "fragile_package.broken" in caplog.text
 
 
 def test_python_without_docstrings_is_told_so(monkeypatch):
-    monkeypatch.setattr(docstrings, "sys", SimpleNamespace(flags=SimpleNamespace(optimize=2)))
+    monkeypatch.setattr(demo_corpus, "sys", SimpleNamespace(flags=SimpleNamespace(optimize=2)))
     with pytest.raises(CorpusError, match="-OO"):
         read_docstrings()
 
