@@ -19,9 +19,9 @@ from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
 from depl.core.errors import RunError
-from depl.core.storage import explain_os_errors, locked
+from depl.core.storage import explain_os_errors, flush, locked
 from depl.readers.documents import Document
-from depl.readers.suggestions import Suggested, flush, open_store
+from depl.readers.suggestions import Suggested, open_store
 
 
 class _Point(NamedTuple):

@@ -8,10 +8,11 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 from depl.core.corpus import Label
 from depl.core.errors import ConfigError
+from depl.core.storage import flush
 from depl.readers.documents import Document
 from depl.readers.files import COMPRESSIONS, format_of
 
@@ -188,9 +189,3 @@ def open_store(path: Path) -> Store:
         f"{path} has a suffix that --output does not know. Use .jsonl, .csv or .tsv (also with "
         f".gz .bz2 .xz .zst), or .parquet."
     )
-
-
-def flush(file: BinaryIO) -> None:
-    """Have the disk keep what was written, so that a power cut cannot undo it."""
-    file.flush()
-    os.fsync(file.fileno())
