@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from depl.core.corpus import Corpus
 from depl.core.ranking import Ranking
@@ -20,7 +21,7 @@ def fit(
     corpus: Corpus,
     *,
     out: str | Path,
-    config: Config | None = None,
+    config: Config | str | Path | Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> Classifier:
     """Train on a corpus and keep everything in a run folder; an interrupted fit is continued.
@@ -31,12 +32,13 @@ def fit(
         The training documents, such as ``depl.read("my-corpus").train``.
     out : path
         The run folder.
-    config : Config or None
-        The settings; None means the defaults.
+    config : Config, str, path, mapping or None
+        The settings, as ``Config.load`` takes them: a recipe's name such as "cpu-frozen", a TOML
+        file, nested settings; None means the defaults.
     overwrite : bool
         Replace a run on another corpus that is in the folder.
     """
-    run = pipeline.fit(corpus, out, config, overwrite=overwrite)
+    run = pipeline.fit(corpus, out, Config.load(config), overwrite=overwrite)
     return Classifier.load(run.path)
 
 

@@ -3,10 +3,8 @@
 import errno
 import hashlib
 import json
-import os
+import multiprocessing
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -215,20 +213,8 @@ class SavesOnce(OneVsAllSVM):
         super().save(folder)
 
 
-CHILD = """
-import sys
-sys.path.insert(0, {here!r})
-from test_fit import make_corpus
-from depl.pipeline import fit as pipeline
-def tell(event):
-    print(event.stage, event.kind, flush=True)
-pipeline.fit(make_corpus(), {out!r}, observe=tell)
-"""
-
-
-def start(out):
-    code = CHILD.format(here=str(Path(__file__).parent), out=str(out))
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+def fit_and_print(corpus, out, pipe):
+    pipeline.fit(corpus, out, observe=lambda event: pipe.send((event.stage, event.kind)))
 
 
 @pytest.mark.parametrize("stage", STAGE_NAMES)
@@ -236,14 +222,19 @@ def start(out):
 def test_killed_in_a_stage_and_continued_gives_the_same_bytes(
     corpus, tmp_path, undisturbed, stage, delay
 ):
-    child = start(tmp_path / "run")
-    for line in child.stdout:
-        if line.split() == [stage, "started"]:
-            time.sleep(delay)
-            os.kill(child.pid, signal.SIGKILL)
-            break
-    assert child.wait() == -signal.SIGKILL
-    child.stdout.close()
+    # A fork has all libraries loaded; a new interpreter would take seconds to load them.
+    processes = multiprocessing.get_context("fork")
+    here, there = processes.Pipe(duplex=False)
+    child = processes.Process(target=fit_and_print, args=(corpus, tmp_path / "run", there))
+    child.start()
+    there.close()
+    while here.recv() != (stage, "started"):
+        pass
+    time.sleep(delay)
+    child.kill()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
+    here.close()
     pipeline.fit(corpus, tmp_path / "run")
     assert contents(tmp_path / "run") == undisturbed
     assert not list((tmp_path / "run").glob(".*.tmp"))

@@ -19,6 +19,7 @@ from depl.core.corpus import Corpus, Label, LabelSet
 from depl.model.classifier import Classifier
 from depl.pipeline import fit as pipeline
 from depl.run.config import Config
+from depl.run.folder import Run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -67,7 +68,7 @@ def prepared(encoder_folder, vocabulary, tmp_path_factory):
 def undisturbed(prepared, tmp_path_factory):
     run = tmp_path_factory.mktemp("undisturbed") / "run"
     shutil.copytree(prepared, run)
-    subprocess.run([sys.executable, "-m", "depl", "fit", run], check=True, env=environment())
+    pipeline.fit(None, run)
     return run
 
 
@@ -105,7 +106,7 @@ def test_killed_in_training_and_continued_gives_the_same_weights(
     reached = steps(log)
     name, fold = stage.split("-")
     assert list((run / ".scratch").glob(f"{name}-*/{fold}/checkpoint.safetensors"))
-    subprocess.run(command, check=True, env=environment())
+    pipeline.fit(None, run)
     curve = [json.loads(line) for line in log.read_text().splitlines()]
     assert [c["step"] for c in curve] == sorted({c["step"] for c in curve})
     assert curve[-1]["step"] > reached
@@ -142,9 +143,8 @@ def test_curves_for_tensorboard(prepared, tmp_path):
 
     run = tmp_path / "run"
     shutil.copytree(prepared, run)
-    more = ["--set", "tensorboard=true", "--set", "classifier.epochs=1", "--until", "classifier"]
-    command = [sys.executable, "-m", "depl", "fit", run, *more]
-    subprocess.run(command, check=True, env=environment())
+    config = Run(run).config().changed(["tensorboard=true", "classifier.epochs=1"])
+    pipeline.fit(None, run, config, until="classifier")
     events = EventAccumulator(str(run / "logs" / "tensorboard" / "classifier-held_out"))
     events.Reload()
     told = [

@@ -3,14 +3,14 @@
 The tree::
 
     DeplError
-    ├── CorpusError        files that cannot be read, or hold what they should not
-    ├── ConfigError        an unknown setting, or a value that is out of range
+    ├── CorpusError        files that cannot be read, or have invalid contents
+    ├── ConfigError        an unknown setting, a wrong value, or two that contradict each other
     ├── RunError           a run folder that is missing, damaged or of another kind
-    ├── NotFittedError     a fitted thing was used before ``fit``
+    ├── NotFittedError     something was used before ``fit``
     └── MissingExtraError  an optional library is needed and not installed
 
 A message says what is wrong, what was got, and what to do next. The command line prints it and
-leaves with exit code 2; nothing below the edges catches it.
+exits with code 2.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class DeplError(Exception):
 
 
 class CorpusError(DeplError):
-    """Input files cannot be read, or hold what they should not."""
+    """Input files cannot be read, or have invalid contents."""
 
 
 class ConfigError(DeplError):
-    """A setting is unknown, or its value is out of range."""
+    """A setting is unknown, has a wrong value, or contradicts another one."""
 
 
 class RunError(DeplError):
