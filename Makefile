@@ -10,7 +10,7 @@ help:
 	@echo "make demo    train, evaluate and explain on the embedded corpus (offline)"
 	@echo "make test    run the tests"
 	@echo "make check   ruff, mypy, import-linter"
-	@echo "make fix     format, and mend what ruff can mend"
+	@echo "make fix     format, and fix what ruff can fix"
 	@echo "make docs    build the documentation site, docs/_build/html"
 	@echo "make bench   compare with the peers: make bench CORPUS=path/to/corpus"
 

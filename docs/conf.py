@@ -80,7 +80,7 @@ html_theme_options = {
 _ELSEWHERE = {"benchmarks/README": "benchmarks", "README": "index"}
 
 
-def _mend_links(app: Sphinx, doctree: nodes.document) -> None:
+def _resolve_links(app: Sphinx, doctree: nodes.document) -> None:
     """Links to Markdown files outside docs/, which read well where the code is hosted."""
     repository = Path(app.srcdir).parent
     for link in list(doctree.findall(pending_xref)):
@@ -111,4 +111,4 @@ def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("autodoc-skip-member", _skip_fields)
     # Before Sphinx copies what is to be downloaded.
-    app.connect("doctree-read", _mend_links, priority=100)
+    app.connect("doctree-read", _resolve_links, priority=100)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from paper import CORPORA
 
 from depl.core.errors import DeplError
-from depl.core.storage import lock, write_text
+from depl.core.storage import locked, write_text
 from depl.evaluation.scores import Report
 
 RESULTS = Path(__file__).parent / "results"
@@ -130,9 +130,7 @@ def read_results(folder: Path = RESULTS) -> dict[str, Measured]:
 
 def add_system(path: Path, facts: Mapping[str, Any], system: str, entry: Mapping[str, Any]) -> None:
     """Put one system into a file of results, in which other commands may be writing, too."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with (path.parent / ".lock").open("w") as handle:
-        lock(handle, wait=True)
+    with locked(path.parent / ".lock"):
         known = read_systems(path)
         write_result(path, {**facts, "systems": known | {system: entry}})
 

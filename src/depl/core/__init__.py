@@ -1,1 +1,1 @@
-"""The ground: what goes between the rooms (corpora, rankings), and how it is kept on disk."""
+"""The foundation: the data types that rooms exchange (corpora, rankings), and their storage."""

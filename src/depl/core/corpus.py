@@ -1,4 +1,4 @@
-"""Labels and documents: the first of depl's two currencies (the other is ``Ranking``).
+"""Labels and documents, which all rooms exchange; the other shared type is ``Ranking``.
 
 Three invariants hold everywhere and are stated here once:
 
@@ -25,7 +25,7 @@ from depl.core.errors import CorpusError
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One label: its id, its name in words, and other names it goes by."""
+    """One label: its id, its name in words, and alternative names."""
 
     id: str
     name: str
@@ -113,7 +113,7 @@ class Corpus:
     Parameters
     ----------
     ids : list of str
-        One unique id a document.
+        One unique id per document.
     texts : list of str
         The documents.
     Y : csr_array of shape (n_documents, n_labels), float32
@@ -167,8 +167,8 @@ class Corpus:
     def aligned(self, labels: LabelSet) -> Corpus:
         """The same documents over another label set, matched by id.
 
-        Labels of this corpus that the other set lacks are added behind it if a document carries
-        them, so that whoever does not know them is seen to miss them.
+        Labels of this corpus that the other set lacks are appended if a document carries them, so
+        that a model that does not know them is counted as missing them.
         """
         if labels == self.labels:
             return self
@@ -185,7 +185,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a folder holds: a label set and the splits that were found in it.
+    """The contents of a corpus folder: a label set and the splits that were found.
 
     Examples
     --------
@@ -228,7 +228,7 @@ class Dataset:
 def carried(
     Y: csr_array, documents: NDArray[np.integer], labels: NDArray[np.integer]
 ) -> NDArray[np.bool_]:
-    """Whether each document carries the label beside it; a label of -1 is carried by none.
+    """Whether each document carries the paired label; no document carries a label of -1.
 
     Parameters
     ----------
@@ -253,14 +253,14 @@ def carried(
 def true_pairs(Y: csr_array) -> NDArray[np.int64]:
     """Every (document, label) pair of ``Y`` as ``document * n_labels + label``, ascending."""
     documents = np.repeat(np.arange(Y.shape[0], dtype=np.int64), np.diff(Y.indptr))
-    # Repeats and stored zeros do no harm.
+    # Repeats and stored zeros are allowed.
     return np.unique((documents * Y.shape[1] + Y.indices)[Y.data != 0])
 
 
 def held_out_rows(
     n: int, fraction: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A random share of n documents to choose by, and the rest to learn from; both ascending.
+    """A random share of n documents to validate on, and the rest to train on; both ascending.
 
     Neither is empty, as long as there are two documents.
     """

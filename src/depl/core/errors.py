@@ -9,7 +9,7 @@ The tree::
     ├── NotFittedError     something was used before ``fit``
     └── MissingExtraError  an optional library is needed and not installed
 
-A message says what is wrong, what was got, and what to do next. The command line prints it and
+A message says what is wrong, what was given, and what to do next. The command line prints it and
 exits with code 2.
 """
 

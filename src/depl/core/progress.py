@@ -50,7 +50,7 @@ def track(items: Iterable[T], text: str, total: int, step: int = 1) -> Iterator[
 
 @contextmanager
 def bar(text: str, total: int) -> Iterator[Tell]:
-    """A bar that is told how far the work is, and what to say behind ``text``."""
+    """A bar that is set to how much is done, with a message after ``text``."""
     if _bars is None:
         yield lambda done, remark: None
         return

@@ -1,7 +1,8 @@
-"""Ranked labels for a batch of documents: the second of depl's two currencies.
+"""Ranked labels for a batch of documents, which all rooms exchange.
 
-Everything that scores gives a ``Ranking``; hard negatives, fusion, metrics, the command line and
-the service take one. A ranking is a function of its scores: higher first, ties by label position.
+Everything that scores labels returns a ``Ranking``; hard negatives, fusion, metrics, the command
+line and the service take one. It depends on nothing but the scores: higher first, ties by label
+position.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class Ranking:
         return Ranking(self.indices[rows], self.scores[rows])
 
     def keep(self, wanted: NDArray[np.bool_]) -> Ranking:
-        """Only the places that are wanted, (n, k), moved up to the front; the rest is padding.
+        """Only the entries where the mask (n, k) is true, moved to the front; the rest is padding.
 
         Examples
         --------
@@ -135,14 +136,14 @@ class Ranking:
         [[2, 1, -1]]
         """
         kept = wanted & (self.indices >= 0)
-        order = np.argsort(~kept, axis=1, kind="stable")  # what is kept first, in its order
+        order = np.argsort(~kept, axis=1, kind="stable")  # kept entries first, in their order
         kept = np.take_along_axis(kept, order, axis=1)
         indices = np.where(kept, np.take_along_axis(self.indices, order, axis=1), -1)
         scores = np.where(kept, np.take_along_axis(self.scores, order, axis=1), -np.inf)
         return Ranking(indices.astype(np.int32), scores.astype(np.float32))
 
     def without(self, labels: Collection[int]) -> Ranking:
-        """The ranking with these labels taken out."""
+        """The ranking without these labels."""
         return self.keep(~np.isin(self.indices, list(labels)))
 
     def merged(self, other: Ranking, k: int) -> Ranking:
@@ -154,7 +155,7 @@ class Ranking:
         return best.top(k)
 
     def place(self, row: int, label: int) -> tuple[float, int] | None:
-        """Score and place, from 0, of a label in a document's row; None where it is not listed."""
+        """Score and rank, from 0, of a label in a document's row; None where it is not listed."""
         found = np.flatnonzero(self.indices[row] == label)
         return (float(self.scores[row, found[0]]), int(found[0])) if len(found) else None
 

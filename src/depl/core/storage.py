@@ -42,10 +42,10 @@ def explain_os_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
-    """A temporary folder that becomes ``target`` when the block ends well, and vanishes when not.
+    """A temporary folder, renamed to ``target`` if the block succeeds and deleted if it fails.
 
-    Whatever stood at ``target`` is replaced. A kill at any moment leaves the old folder, the new
-    one, or none, but never half of one.
+    An existing ``target`` is replaced. A kill at any moment leaves the old folder, the new
+    one, or none, but never part of one.
     """
     temporary = target.with_name(f".{target.name}.tmp")
     with explain_os_errors(target):
@@ -72,13 +72,13 @@ def locked(path: Path, *, busy: str | None = None) -> Iterator[None]:
     Parameters
     ----------
     path : Path
-        The lock's own file, such as ``RUN/.lock``. It is made, and left there.
+        The lock's own file, such as ``RUN/.lock``. It is created, and not deleted.
     busy : str or None
-        Raise a ``RunError`` with this message if somebody else holds it; None waits instead.
+        Raise a ``RunError`` with this message if it is held elsewhere; None waits instead.
     """
     from filelock import FileLock, Timeout  # works on Windows, too
 
-    # An object of its own for each call: one that is shared would let its own thread in twice.
+    # A new object per call: a shared one would let the same thread acquire it twice.
     lock = FileLock(path, timeout=-1 if busy is None else 0, thread_local=False)
     with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,10 +93,10 @@ def locked(path: Path, *, busy: str | None = None) -> Iterator[None]:
 
 
 def flush(written: Path | IO[Any]) -> None:
-    """Ask the disk to keep what was written, so that a power cut cannot take it back.
+    """Flush to disk what was written, so that it survives a power cut.
 
-    A folder is flushed after a file in it was made or renamed. Windows cannot open folders for
-    that and keeps the order of renames itself.
+    A folder is flushed after a file in it was created or renamed. Windows cannot open folders for
+    that and preserves the order of renames itself.
     """
     if not isinstance(written, Path):
         written.flush()
@@ -104,7 +104,7 @@ def flush(written: Path | IO[Any]) -> None:
         return
     if os.name == "nt" and written.is_dir():
         return
-    # Windows flushes only what is open for writing.
+    # Windows flushes only files that are open for writing.
     descriptor = os.open(written, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -171,7 +171,7 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any] | csr_array]) -
 
 
 def read_tensors(path: Path, *names: str) -> dict[str, Any]:
-    """Read what ``write_tensors`` wrote; those that are named must be there."""
+    """Read what ``write_tensors`` wrote; the named ones are required."""
     if not path.exists():
         raise RunError(f"{path} is missing. Fit the run again to make it.")
     try:
@@ -204,7 +204,7 @@ def write_table(path: Path, columns: Mapping[str, object]) -> None:
 
 
 def read_table(path: Path, *names: str) -> dict[str, list[Any]]:
-    """Read parquet columns as lists; those that are named must be there."""
+    """Read parquet columns as lists; the named ones are required."""
     if not path.exists():
         raise RunError(f"{path} is missing. Fit the run again to make it.")
     try:
@@ -293,7 +293,7 @@ def fingerprint(*parts: object) -> str:
 
 
 def corpus_fingerprint(corpus: Corpus) -> str:
-    """Hash of everything a corpus holds: documents, labels and who carries which."""
+    """Hash of the contents of a corpus: documents, labels and which document carries which."""
     digest = hashlib.sha256()
     for strings in (corpus.ids, corpus.texts, corpus.labels.ids, corpus.labels.names):
         for string in strings:

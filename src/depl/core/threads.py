@@ -1,9 +1,9 @@
-"""How OpenMP's threads wait for each other: asleep, not by busy-waiting.
+"""OpenMP threads sleep while they wait for each other, and do not busy-wait.
 
-By default they busy-wait. Where something else wants the cores, each then waits for one that is not
+By default they busy-wait. Where other programs need the cores, each then waits for one that is not
 running: two fits side by side on two cores took four times as long as with threads that sleep. The
 OpenMP library reads its settings once, when it is loaded, so this module is imported by
-``depl/__init__`` before torch or scikit-learn bring theirs.
+``depl/__init__`` before torch or scikit-learn load theirs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 
 _VARIABLE = "OMP_WAIT_POLICY"
 
-# Whether torch had loaded its OpenMP library before it could be told: ``neural.distributed`` has a
+# Whether torch had loaded its OpenMP library before this could be set: ``neural.distributed`` has a
 # remedy for that.
 TOO_LATE = "torch" in sys.modules and _VARIABLE not in os.environ
 

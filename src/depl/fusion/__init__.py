@@ -1,1 +1,1 @@
-"""Many rankings to one: candidates, trees, rare labels, calibration, thresholds."""
+"""Several rankings to one: candidates, trees, rare labels, calibration, thresholds."""

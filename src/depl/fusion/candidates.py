@@ -1,4 +1,4 @@
-"""The labels that a fusion considers for each document, and what its parts say of them."""
+"""The labels that a fusion considers for each document, with scores and ranks by its parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def candidate_pairs(
     rankings : mapping of str to Ranking
         Of the P parts, in the order of the features.
     candidates : int
-        The best so many labels of every part are considered.
+        How many of the best labels of every part are considered.
     train_counts : array of shape (n_labels,)
         How many training documents carry each label.
 
@@ -30,7 +30,7 @@ def candidate_pairs(
     rows, labels : arrays of shape (n_pairs,)
         The pairs.
     X : array of shape (n_pairs, 2 P + 1)
-        Every part's score, every part's place from 0, and ln(1 + training count); NaN where a part
+        Every part's score, every part's rank from 0, and ln(1 + training count); NaN where a part
         does not list the label.
     """
     parts = list(rankings.values())
@@ -61,11 +61,11 @@ def _fill(
     labels: NDArray[np.int64],
     X: NDArray[np.float32],
 ) -> int:
-    """Candidates of each document and what every part says of them; returns how many there are.
+    """Candidates of each document with every part's score and rank; returns how many there are.
 
-    The rankings of the parts stand side by side: part p is in the columns from ``starts[p]`` to
-    ``starts[p + 1]``. ``rows``, ``labels`` and ``X`` have room for all that may come; X arrives
-    full of NaN and gets, for P parts, the scores in its columns 0 to P - 1 and the places in the
+    The rankings of the parts are concatenated: part p is in the columns from ``starts[p]`` to
+    ``starts[p + 1]``. ``rows``, ``labels`` and ``X`` have room for all pairs; X is initially
+    all NaN and gets, for P parts, the scores in its columns 0 to P - 1 and the ranks in the
     columns P to 2 P - 1.
     """
     n_parts = len(starts) - 1
@@ -81,7 +81,7 @@ def _fill(
                     size += 1
         begin = end
         last = -1
-        for label in np.sort(found[:size]):  # in label order: ties then fall as they should
+        for label in np.sort(found[:size]):  # in label order: that is how ties are broken
             if label != last:
                 rows[end] = i
                 labels[end] = label

@@ -1,25 +1,24 @@
-"""Several rankings made into one, with probabilities.
+"""Combines several rankings into one, with probabilities.
 
 Each part (the SVM, a classifier head, retrieval, neighbours, label names ...) knows something that
-the others do not, and its scores are in units of its own. On documents that none of them was
-trained on, boosted trees learn what the scores and places that the parts give a label say together
-about whether the document carries it. A label's training count is a feature too, because it says
-which part to trust.
+the others do not, and its scores are in its own units. On documents that none of them was trained
+on, boosted trees learn from the scores and ranks that the parts give a label whether the document
+carries it. A label's training count is a feature, too, because it says which part to trust.
 
-The features of a (document, label) pair (``_pairs``) are, for every part, the label's score and its
-place in that part's ranking, both missing where the part does not list it, and the log of 1 + its
-training count. A better score or place never lowers the probability; asking that of the trees found
-more of the rare labels (PSP@5 73.0 against 72.7 on a slice of 4,500 EURLEX57K documents with seven
-parts). Exact scores in place of missing ones, or the gap to a part's best score, were no better
+The features of a (document, label) pair (``candidates``) are, for every part, the label's score and
+its rank by that part, both missing where the part does not list it, and the log of 1 + its training
+count. A better score or rank never lowers the probability; this constraint on the trees found more
+of the rare labels (PSP@5 73.0 against 72.7 on a slice of 4,500 EURLEX57K documents with seven
+parts). Exact scores instead of missing ones, or the gap to a part's best score, were no better
 there.
 
-Then rare labels are favoured, as far as it costs the frequent ones next to nothing (``_rare``): on
+Then rare labels are favoured, as far as it costs the frequent ones almost nothing (``rare``): on
 EURLEX57K, where the sparse half alone gives up 0.1 points of P@5, the macro-F1@5 of labels with 1
-to 9 training documents rises from 32.7 to 37.9. What comes out is calibrated again, over all labels
+to 9 training documents rises from 32.7 to 37.9. The result is calibrated again, over all labels
 together: a rare label's probability is then a little too high, a frequent one's a little too low.
 
-Whether all this is worth it is found out on the same documents, by folds: the fusion of a document
-never saw that document. If a single part is better, that part is what ``rank`` gives.
+Whether all this is an improvement is measured on the same documents by cross-fitting: a document is
+scored by trees that did not see it. If a single part is better, ``rank`` uses that part.
 """
 
 from __future__ import annotations
@@ -43,37 +42,37 @@ from depl.fusion.candidates import candidate_pairs
 from depl.fusion.rare import CUTS, choose_power, favour
 from depl.fusion.trees import Trees, logistic_line, prior
 
-FUSION = "fusion"  # the name of the fusion itself beside those of its parts
+FUSION = "fusion"  # the name of the fusion itself next to those of its parts
 
 _FOLDS = 3
 _BLOCK = 256  # documents whose pairs are in memory at a time while ranking
-_MOST = 20_000  # documents to learn from; more only take memory
+_MOST = 20_000  # documents to learn from; more only need memory
 _L2 = 5.0
-_LEAF, _LEAST_LEAF = 200, 20  # rows a leaf must hold: with many pairs, with few
+_LEAF, _LEAST_LEAF = 200, 20  # fewest rows per leaf: with many pairs, with few
 _KEPT = ("candidates", "iterations", "leaves", "learning_rate", "head_loss", "seed")
 _SETTINGS = "fusion.json"
 _TREES = "trees.safetensors"
 
 
 class Fusion:
-    """One ranking of calibrated probabilities out of any number of rankings.
+    """One ranking with calibrated probabilities from any number of rankings.
 
     Parameters
     ----------
     candidates : int
-        The best so many labels of every part are considered for a document.
+        How many of the best labels of every part are considered for a document.
     iterations : int
         How many trees are boosted.
     leaves : int
         How many leaves each has.
     learning_rate : float
-        How much each adds.
+        The learning rate of boosting.
     head_loss : float
-        How many points P@1 and P@5 may each fall so that rare labels rise; 0: they do not.
+        How many points P@1 and P@5 may each lose in favour of rare labels; 0 favours none.
     seed : int
         For the folds, and for the bins of the features.
     n_threads : int or None
-        For ranking; None means one a core. The result does not depend on it.
+        For ranking; None means one per core. The result does not depend on it.
 
     Attributes
     ----------
@@ -83,14 +82,14 @@ class Fusion:
         "fusion", or the name of the single part that is better.
     scores_ : dict of str to dict of str to float
         For every part and for "fusion": P@1, P@5, PSP@1, PSP@5 and their mean, in percent, on the
-        documents of ``fit``; those of the fusion by folds. The fusion has the expected calibration
-        error of the five labels it ranks first, "ECE", too.
+        documents of ``fit``; those of the fusion by cross-fitting. The fusion also has the
+        expected calibration error of its first five labels, "ECE".
     depth_ : int
         How many labels each part ranked; give ``rank`` rankings of the same depth.
     favour_ : float
         The power of the inverse propensity by which a label's odds are multiplied.
     cross_fitted_ : Ranking
-        After ``fit``, and not kept by ``save``: all candidates with probabilities, from trees that
+        After ``fit``, and not saved: all candidates with probabilities, from trees that
         did not see the document.
     fitted_on_ : array of int64
         Which of the documents of ``fit`` its rows are.
@@ -135,15 +134,15 @@ class Fusion:
         Parameters
         ----------
         rankings : mapping of str to Ranking
-            What each part gives for these documents.
+            Each part's ranking of these documents.
         Y : csr_array of shape (n_documents, n_labels)
-            What these documents carry.
+            The labels of these documents.
         train_counts : array of shape (n_labels,)
             How many documents of the parts' training data carry each label.
         n_train : int
             How many documents the parts were trained on.
         """
-        vars(self).pop("_line", None)  # a second fit that fails leaves nothing half fitted
+        vars(self).pop("_line", None)  # a second fit that fails leaves it unfitted
         parts = tuple(rankings)
         if not parts or FUSION in parts:
             raise ConfigError(
@@ -182,7 +181,7 @@ class Fusion:
         self.favour_ = choose_power(rows, labels, log_odds, Y, inverse, self.head_loss)
         self._n_train = n_train
         log_odds = favour(log_odds, inverse[labels], self.favour_)
-        # By folds, so that it also undoes the overconfidence that trees have on few documents.
+        # On cross-fitted scores, so that it also corrects overconfident trees on few documents.
         slope, offset = logistic_line(log_odds, true)
         probability = expit(slope * log_odds + offset)
         most = int(np.bincount(rows, minlength=1).max())
@@ -193,7 +192,7 @@ class Fusion:
 
         self.scores_ = {x: _scores(rankings[x], Y, inverse) for x in parts}
         self.scores_[FUSION] = _scores(fused, Y, inverse) | {"ECE": calibration_error(fused, Y)}
-        # The first of equals is the fusion: it has probabilities of its own for every pair.
+        # On a tie the fusion wins: it has a probability for every pair.
         self.chosen_ = max((FUSION, *parts), key=lambda x: self.scores_[x]["mean"])
         if self.chosen_ == FUSION:
             self._trees = self._grow(X, true)
@@ -210,7 +209,7 @@ class Fusion:
     def rank(
         self, rankings: Mapping[str, Ranking], train_counts: NDArray[np.integer], k: int
     ) -> Ranking:
-        """The k likeliest labels of each document, with their probabilities.
+        """The k most probable labels of each document, with their probabilities.
 
         Where a single part was chosen, its order is kept as it is.
 
@@ -221,7 +220,7 @@ class Fusion:
         train_counts : array of shape (n_labels,)
             As in ``fit``; labels added since then have 0.
         k : int
-            Labels a document; a document with fewer candidates is padded.
+            Labels per document; a document with fewer candidates is padded.
         """
         self._check_fitted()
         n = self._check(rankings, len(train_counts))
@@ -250,9 +249,9 @@ class Fusion:
         row: int,
         label: int,
     ) -> dict[str, float]:
-        """How much each part gave to a label of a document.
+        """How much each part contributes to a label of a document.
 
-        That is the log-odds with all parts less the log-odds with this part hidden, as if it did
+        That is the log-odds with all parts minus the log-odds without this part, as if it did
         not list the label. The label need not be among the candidates.
         """
         self._check_fitted()
@@ -332,12 +331,12 @@ class Fusion:
             max_leaf_nodes=self.leaves,
             learning_rate=self.learning_rate,
             l2_regularization=_L2,
-            # A better score or place in a part never lowers the probability.
+            # A better score or rank by a part never lowers the probability.
             monotonic_cst=[1] * n_parts + [-1] * n_parts + [0],
         )
 
     def _check(self, rankings: Mapping[str, Ranking], n_labels: int, n: int | None = None) -> int:
-        """Refuse rankings that cannot be combined; tells how many documents they rank."""
+        """Refuse rankings that cannot be combined; returns how many documents they rank."""
         if set(rankings) != set(self.parts_):
             raise DeplError(
                 f"The fusion was fitted on the parts {', '.join(self.parts_)}, but got "
@@ -369,7 +368,7 @@ def calibration_error(ranking: Ranking, Y: csr_array) -> float:
 
 
 def _probabilities(part: Ranking, slope: float, offset: float) -> Ranking:
-    """A part's ranking as it is, its scores made into probabilities."""
+    """A part's ranking, with its scores turned into probabilities."""
     probability = expit(slope * part.scores + offset).astype(np.float32)
     return Ranking(part.indices, np.where(part.indices >= 0, probability, -np.inf))
 

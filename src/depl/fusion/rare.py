@@ -1,10 +1,10 @@
 """How far a ranking may favour rare labels before the frequent ones suffer.
 
-P@k is best served by the likeliest labels first; PSP@k, where a rare label weighs more, by those
-with the largest probability times inverse propensity. Between the two lies a power of the inverse
-propensity by which a label's odds are multiplied: 0 is the one end, and the larger it is, the
-nearer the other. It multiplies odds, not probabilities, so that a label that is nearly certain
-keeps its place.
+P@k is highest with the most probable labels first; PSP@k, where a rare label counts more, with the
+largest probability times inverse propensity. A power of the inverse propensity, by which a label's
+odds are multiplied, interpolates between the two: 0 gives the first order, and the larger it is,
+the nearer the second. It multiplies odds, not probabilities, so that a nearly certain label keeps
+its rank.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def choose_power(
     rows, labels, log_odds : arrays of shape (n_pairs,)
         Candidates, from a model that did not see their documents.
     Y : csr_array of shape (n_documents, n_labels)
-        What the documents carry.
+        The labels of the documents.
     inverse : array of shape (n_labels,)
         Inverse propensities.
     head_loss : float
-        By so many points P@1, and P@5, may fall; 0 favours nothing.
+        How many points P@1 and P@5 may each lose; 0 favours no label.
     """
 
     def scores(power: float) -> dict[str, float]:

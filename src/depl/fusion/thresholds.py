@@ -1,13 +1,13 @@
-"""From which probability on to suggest a label: for a wanted precision, or for the best F1.
+"""The probability above which to suggest a label: for a given precision, or for the best F1.
 
 A threshold is chosen on documents that neither the parts nor the fusion's trees saw: the
-validation slice, with the probabilities of the fold in which a document was held out. Labels of
-different frequency get curves of their own, because "80 % sure" cuts off rare labels first.
+validation slice, with cross-fitted probabilities. Labels of different frequency have their own
+curves, because one threshold cuts off rare labels first.
 
 Counting right suggestions above every possible threshold would overfit where there are few. Three
-things smooth the curve: a point needs a number of suggestions that are expected to be right; as
-many imagined suggestions as ``_PRIOR``, as good as their probabilities say, stand before the first
-real one; and a likelier suggestion is never taken for a worse one (isotonic regression).
+things smooth the curve: a point needs a number of suggestions that are expected to be right;
+``_PRIOR`` pseudo-suggestions, as good as their probabilities say, precede the first real one; and
+a more probable suggestion is never considered worse (isotonic regression).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _ALL = "all"
 _FILE = "thresholds.json"
 _POINTS = 200  # of a curve, at most about
 _MASS = 10.0  # suggestions expected to be right between two points, at least
-_PRIOR = 10.0  # imagined suggestions at the head of a curve
+_PRIOR = 10.0  # pseudo-suggestions at the head of a curve
 
 
 class Point(NamedTuple):
-    """What to expect of the suggestions from a threshold on: fractions of 0 to 1."""
+    """What to expect of the suggestions above a threshold: fractions from 0 to 1."""
 
     threshold: float
     precision: float
@@ -117,7 +117,7 @@ class Curve:
         return 2 * self.precision * self.suggested / np.maximum(1, self.suggested + self.true)
 
     def lowest(self, precision: float) -> float | None:
-        """The lowest threshold whose suggestions are so often right; None where there is none."""
+        """The lowest threshold with this precision; None where there is none."""
         reached = int(np.count_nonzero(self.precision >= precision - 1e-9))
         return float(self.thresholds[reached - 1]) if reached else None
 
@@ -126,11 +126,11 @@ class Curve:
         f1 = self.f1
         if not self.true or not f1.any():
             return None
-        # Of equals, which differ in the last digit, the highest threshold.
+        # Of equal ones, up to rounding, the highest threshold.
         return float(self.thresholds[int(np.argmax(f1 >= f1.max() - 1e-12))])
 
     def at(self, threshold: float) -> Point:
-        """What the curve says of a threshold: its last point that is not below it."""
+        """The point of the curve for a threshold: the last that is not below it."""
         above = int(np.count_nonzero(self.thresholds >= threshold))
         if not above:
             return Point(threshold, 1.0, 0.0)
@@ -158,7 +158,7 @@ class Thresholds:
         ranking : Ranking
             All suggestions, with probabilities.
         Y : csr_array of shape (n_documents, n_labels)
-            What the documents carry.
+            The labels of the documents.
         train_counts : array of shape (n_labels,)
             How many documents of the parts' training data carry each label.
         """
@@ -177,7 +177,7 @@ class Thresholds:
     def for_precision(self, precision: float, band: str | None = None) -> float | None:
         """The lowest threshold with this share of right suggestions; None where it is not reached.
 
-        With a band, of suggestions of its labels alone: "0", "1-9", "10-99" or "100+".
+        With a band, for its labels only: "0", "1-9", "10-99" or "100+".
         """
         if not 0 < precision <= 1:
             raise ConfigError(f"A precision lies above 0 and is 1 at most; got {precision}.")
@@ -229,7 +229,7 @@ class Thresholds:
 
 
 def keep(ranking: Ranking, at_least: float | NDArray[np.float64]) -> Ranking:
-    """The suggestions that reach a threshold, or each its label's, moved up to the front.
+    """The suggestions that reach the threshold, one for all or one per label, moved to the front.
 
     Examples
     --------

@@ -172,11 +172,11 @@ class Trees:
 def boosting_class() -> Any:  # noqa: ANN401 - scikit-learn is untyped
     """scikit-learn's boosting, slow to import.
 
-    Its threads meet thousands of times a second, and by default they wait by turning round and
-    round. Where something else wants the cores, each then waits for one that is not running: two
-    fits side by side on two cores took 25 times as long as one. Told to sleep, they take as long as
-    one. The OpenMP library reads this when it is loaded and never again: whoever imports
-    scikit-learn for another reason calls this first.
+    Its threads synchronise thousands of times a second, and by default they busy-wait. Where other
+    programs need the cores, each then waits for one that is not running: two fits side by side on
+    two cores took 25 times as long as one. With threads that sleep, they take as long as one. The
+    OpenMP library reads the setting once, when it is loaded: whoever imports scikit-learn for
+    another reason calls this first.
     """
     before = os.environ.get("OMP_WAIT_POLICY")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

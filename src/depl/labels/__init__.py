@@ -1,1 +1,1 @@
-"""Edits of a run's labels without a full training."""
+"""Edits of a run's labels without retraining."""

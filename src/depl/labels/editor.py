@@ -1,7 +1,7 @@
 """Edits of a loaded run's labels: checked, computed, written to the journal, then applied.
 
-Nothing is trained again. An added label is found by its name and description, and with examples by
-the SVM and the neighbours, too; only a classification head knows nothing of it.
+Nothing is retrained. An added label is found by its name and description, and with examples by
+the SVM and the neighbours, too; only a classification head cannot rank it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class LabelEditor:
-    """The labels of a loaded run, and what people make of them.
+    """The labels of a loaded run, and their edits.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class LabelEditor:
     base : State
         The run as it was fitted.
     decided_by : str or None
-        The one part whose ranking is what the run suggests; None where several are combined.
+        The only part whose ranking the run suggests; None where several are combined.
     """
 
     def __init__(self, run: Run, base: State, decided_by: str | None) -> None:
@@ -108,7 +108,7 @@ class LabelEditor:
         return self._edit("remove", content)
 
     def undo(self) -> tuple[str, State]:
-        """Take the last edit in force back; tells which it was."""
+        """Take back the last edit in force; returns which it was."""
         with self._journal.locked():
             undone = self._journal.undo()
             self._replay(self._journal.entries())
@@ -118,7 +118,7 @@ class LabelEditor:
         """Check, compute, write, apply: in this order, so that an error changes nothing."""
         with self._journal.locked():
             entries = self._journal.entries()
-            if entries != self._entries:  # another process was here
+            if entries != self._entries:  # another process has edited
                 self._replay(entries)
             entry = Entry(len(entries) + 1, "", edit, content())
             computed = self._compute(entry)
@@ -142,7 +142,7 @@ class LabelEditor:
     def _warn_of_silence(
         self, labels: Sequence[Label], examples: Mapping[str, Sequence[str]]
     ) -> None:
-        """Tell where a label that was added cannot be suggested yet."""
+        """Warn where an added label cannot be suggested yet."""
         if self._decided_by not in ("svm", "neighbours", "classifier"):
             return
         needs_training = self._decided_by == "classifier"
@@ -175,7 +175,7 @@ class LabelEditor:
         self._entries = list(entries)
 
     def _check_fits(self, entry: Entry) -> None:
-        """Refuse an entry that speaks of labels as they were before the run was fitted again."""
+        """Refuse an entry about labels as they were before the run was fitted again."""
         known = self._overlay.position
         if entry.edit == "add":
             wrong = [x.id for x in _labels_of(entry) if x.id in known]
@@ -207,7 +207,7 @@ class LabelEditor:
             overlay.rename(position, content["name"], computed)
 
     def _kept_or_computed(self, entry: Entry) -> Computed | None:
-        """What lies beside the journal; made anew where the run was fitted again since."""
+        """What was computed for an entry; computed again if the run has been fitted since."""
         if entry.edit == "remove":
             return None
         folder, key = self._journal.computed(entry.number), self._key(entry)
@@ -218,12 +218,12 @@ class LabelEditor:
         assert computed is not None
         try:
             computed.save(folder, key)
-        except RunError as error:  # a read-only run can be used all the same
+        except RunError as error:  # a read-only run can still be used
             _log.info("%s", error)
         return computed
 
     def _key(self, entry: Entry) -> str:
-        # With the fields: what an older version kept has others, and is computed anew.
+        # With the fields: files of an older version have others, and are computed again.
         fields = list(Computed.__dataclass_fields__)
         content = storage.plain(entry.content)
         return storage.fingerprint(entry.edit, content, self._made_from, fields)
@@ -292,7 +292,7 @@ def _check_new(
 
 
 def _said(text: str, what: str) -> str:
-    """The text, if it says anything and can be written."""
+    """The text, if it is not blank and can be written."""
     if not isinstance(text, str) or not text.strip():
         raise CorpusError(f"The {what} is empty. Nothing was changed; fill it in.")
     try:

@@ -1,9 +1,9 @@
 r"""What a new label needs to be suggested, computed without training, from a few examples.
 
-Nobody has gone through the training documents to see which of them deserve the new label, so many
-of those nearest to its examples do. An SVM that takes all of them for negatives learns to refuse
-what it should find: alone, with five examples, it had 4 % of that among its best five labels,
-on a slice of EURLEX57K's training documents. Two other ways were compared there, with name matching
+Nobody has checked which of the training documents deserve the new label, so many of those nearest
+to its examples do. An SVM that treats all of them as negatives learns to reject what it should
+find: alone, with five examples, it found 4 % of that with its best five labels, on a slice of
+EURLEX57K's training documents. Two alternatives were compared there, with name matching
 and fusion on top (recall@5 and macro-F1@5 of about 170 labels held out of training, and P@5 of all
 labels, percent):
 
@@ -17,8 +17,8 @@ means, length 2.5             19.2  22.4  67.7  44.7  36.5  68.1  52.5  43.4  67
 ============================  ================  ================  ================
 
 "Means" is the difference between the mean of the examples and that of all documents, as below. It
-finds as much, disturbs other labels less, and takes no time. With twenty examples and more, fitting
-the run again is worth its time.
+finds as much, affects other labels less, and takes no time. With twenty examples or more, fitting
+the run again is worthwhile.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from depl.run.state import State
 from depl.sparse.keywords import count_words, describe, top_keywords
 from depl.sparse.names import names_and_owners
 
-_LENGTH, _BIAS = 2.25, -1.0  # scores in the range of the SVM's: -1 is nothing, 1 is an example
-_NOISE = 1e-4  # added to the variance of a term, so that rare terms do not decide alone
+_LENGTH, _BIAS = 2.25, -1.0  # scores in the range of the SVM's: -1 for no match, 1 for an example
+_NOISE = 1e-4  # added to the variance of a term, so that rare terms do not dominate
 
 
 def weigh(
     X: csr_array, examples: csr_array, groups: Sequence[NDArray[np.int64]], *, cull: float
 ) -> tuple[csr_array, NDArray[np.float32]]:
-    """Weights and biases of labels that a few documents exemplify.
+    """Weights and biases of labels with a few example documents.
 
-    A label's weights lead from the mean of all documents to the mean of its examples, each term in
+    A label's weights are the mean of its examples minus the mean of all documents, each term in
     units of its spread.
 
     Parameters
@@ -76,12 +76,12 @@ def weigh(
 
 
 class LabelMaker:
-    """Computes names, descriptions, weights and vectors of labels as the run's own were.
+    """Computes names, descriptions, weights and vectors of labels like those of the run.
 
     Parameters
     ----------
     run : Run
-        Its training documents are what new labels are told apart from.
+        Its training documents are the background for new labels.
     base : State
         The run as it was fitted.
     """
@@ -99,7 +99,7 @@ class LabelMaker:
         examples: Sequence[Sequence[str]],
         keywords: Sequence[tuple[str, float]] = (),
     ) -> Computed:
-        """All there is to compute, for many labels at once.
+        """Everything that is computed, for many labels at once.
 
         ``texts`` are the descriptions that people wrote; ``keywords`` those of the only label, if
         it has had some.
@@ -117,7 +117,7 @@ class LabelMaker:
             had = [t for t, _ in keywords if numbers or any(map(str.isalpha, t))]
             words = [had for _ in labels]
         descriptions = self._describe(labels, words, texts)
-        # A description that a person wrote is matched with texts as another name is.
+        # A written description is matched with texts like another name.
         also = [
             (*x.alt_names, text) if text else x.alt_names
             for x, text in zip(labels, texts, strict=True)
@@ -167,7 +167,7 @@ class LabelMaker:
         texts: Sequence[str | None],
         descriptions: Sequence[str],
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Vectors of labels and of their names alone, as the run's indexes hold them."""
+        """Vectors of labels and of their names alone, as in the run's indexes."""
         retriever, nothing = self._base.retriever, np.empty((len(labels), 0), np.float32)
         if retriever is None:
             return nothing, nothing
@@ -178,15 +178,15 @@ class LabelMaker:
             wanted = [text or x.name for x, text in zip(labels, texts, strict=True)]
         tokens = [tokenize(wanted, retriever.folder, retriever.max_tokens)]
         if retriever.retriever.names is not None:
-            longest = self._settings["max_tokens"] + 2  # where the run's own names are cut
+            longest = self._settings["max_tokens"] + 2  # where the run's own names are truncated
             tokens.append(tokenize([x.name for x in labels], retriever.folder, longest))
-        # Without keywords a description is the name: most that is added is encoded once.
+        # Without keywords a description is the name: most added labels are encoded once.
         distinct, place = _distinct(tokens)
         vectors = label_vectors(retriever.retriever.encoder, distinct)[place]
         return vectors[: len(labels)], vectors[len(labels) :] if len(tokens) > 1 else nothing
 
     def _encode_documents(self, documents: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of example documents, as the run's index holds them."""
+        """Vectors of example documents, as in the run's index."""
         if self._base.retriever is None:
             return np.empty((len(documents), 0), np.float32)
         from depl.neural.retriever import unit_vectors

@@ -1,4 +1,4 @@
-"""Search among vectors some of which changed after they were indexed."""
+"""Search in an index some of whose vectors have changed since it was built."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from depl.neural.index import LabelIndex
 
 
 class OverlaidIndex(LabelIndex):
-    """An index some of whose vectors have changed, gone, or come.
+    """An index some of whose vectors were changed, removed or added.
 
-    What is new is searched beside the run's own index and the two answers are merged: a graph of
-    very many labels can neither forget a vector nor be copied for every edit.
+    New vectors are searched separately and the two rankings are merged: a graph of very many
+    labels can neither drop a vector nor be copied for every edit.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class OverlaidIndex(LabelIndex):
     vectors : mapping of int to array
         New vectors, by position.
     gone : sequence of int
-        Positions that the run's own index must not answer with.
+        Positions that the run's own index must not return.
     n : int
         How many positions there are now.
     """
@@ -48,7 +48,7 @@ class OverlaidIndex(LabelIndex):
 
     @property
     def vectors(self) -> NDArray[np.float32]:  # type: ignore[override]
-        """One row a label; zeros for those that have none."""
+        """One row per label; zeros for those that have none."""
         out = np.zeros((self._n, self._extra.vectors.shape[1]), np.float32)
         out[: len(self._base)] = self._base.vectors
         out[self._gone] = 0.0
@@ -60,7 +60,7 @@ class OverlaidIndex(LabelIndex):
 
     @property
     def approximate(self) -> bool:
-        """Whether search walks a graph, and so may miss a label."""
+        """Whether search uses a graph, and so may miss a label."""
         return self._base.approximate
 
     def search(self, queries: NDArray[np.floating], k: int, **settings: Any) -> Ranking:  # noqa: ANN401

@@ -1,10 +1,10 @@
-"""The durable record of what people did to a run's labels.
+"""The durable record of edits of a run's labels.
 
-``RUN/labels/journal.jsonl`` has one line an edit and is only ever appended to. A line is on the
-disk before the edit counts; a line that a kill or a power cut tore is ignored, and cut off by the
-next write. Undoing is an edit, too: it strikes out the last one that is still in force.
+``RUN/labels/journal.jsonl`` has one line per edit and is append-only. A line is on disk before the
+edit counts; a line left incomplete by a kill or a power cut is ignored, and removed by the next
+write. Undoing is an edit, too: it cancels the last one that is still in force.
 
-What was computed for an edit is kept beside the journal, in a folder named by the entry's number.
+What was computed for an edit is kept next to the journal, in a folder named by the entry's number.
 It is written before the line, and can be computed again from the line.
 """
 
@@ -34,15 +34,15 @@ class Entry:
     Parameters
     ----------
     number : int
-        Its place in the journal, from 1.
+        Its position in the journal, from 1.
     time : str
         When, in ISO 8601, UTC.
     edit : str
         What was done: add, describe, rename, remove or undo.
     content : mapping
-        What with: ``labels`` of an add (each with ``id``, ``name``, ``alt_names``, ``description``
+        Its data: ``labels`` of an add (each with ``id``, ``name``, ``alt_names``, ``description``
         and ``examples``); ``id`` and ``text``, or ``name`` and ``before``, of the others; ``of``,
-        the entry that is struck out, of an undo.
+        the entry that is cancelled, of an undo.
     """
 
     number: int
@@ -97,16 +97,16 @@ class Journal:
         return self.path.exists()
 
     def locked(self) -> AbstractContextManager[None]:
-        """Wait until no other process or thread edits these labels, and keep them all out."""
+        """Wait until no other process or thread edits these labels, and lock them out."""
         return locked(self.folder / ".lock")
 
     def entries(self) -> list[Entry]:
-        """All whole entries, the undone ones and the undoing ones included."""
+        """All complete entries, including undone ones and undos."""
         lines = self._whole().split(b"\n")[:-1]
         return [self._parsed(line, number) for number, line in enumerate(lines, start=1)]
 
     def append(self, edit: Edit, content: Mapping[str, Any]) -> Entry:
-        """Write one entry; when this returns, it is on the disk. The lock must be held."""
+        """Write one entry; when this returns, it is on disk. The lock must be held."""
         whole = self._whole()
         number = whole.count(b"\n") + 1
         entry = Entry(number, datetime.now(UTC).isoformat(timespec="seconds"), edit, content)
@@ -119,12 +119,12 @@ class Journal:
             finally:
                 os.close(descriptor)
             if number == 1:
-                flush(self.folder)  # the file is new, and so is its name
+                flush(self.folder)  # the file may be new in its folder
                 flush(self.folder.parent)
         return entry
 
     def undo(self) -> Entry:
-        """Strike out the last edit that is in force; gives that edit. The lock must be held."""
+        """Cancel the last edit that is in force; returns that edit. The lock must be held."""
         standing = in_force(self.entries())
         if not standing:
             raise RunError(
@@ -139,7 +139,7 @@ class Journal:
         return self.folder / f"{number:06d}"
 
     def _whole(self) -> bytes:
-        """The journal without a torn last line."""
+        """The journal without an incomplete last line."""
         try:
             raw = self.path.read_bytes()
         except FileNotFoundError:
@@ -156,7 +156,7 @@ class Journal:
             entry = Entry(value.pop("entry"), value.pop("time"), value.pop("edit"), value)
             if entry.number != number or entry.edit not in get_args(Edit):
                 raise ValueError(f"entry {entry.number} with the edit {entry.edit!r}")
-            entry.summary()  # reads all that an edit of this kind must have
+            entry.summary()  # reads every field that an edit of this kind must have
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError(
                 f"{self.path}:{number} is damaged ({error!r}). Put the file back from a copy, or "
@@ -172,7 +172,7 @@ def in_force(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _write_at(descriptor: int, end: int, raw: bytes) -> None:
-    """Write behind the last whole line; a write that fails leaves nothing."""
+    """Write after the last complete line; a failed write leaves nothing."""
     os.ftruncate(descriptor, end)
     os.lseek(descriptor, end, os.SEEK_SET)
     try:

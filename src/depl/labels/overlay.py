@@ -1,7 +1,7 @@
-"""A run with people's edits laid over it; the run's own arrays are never changed.
+"""A run with edits of its labels applied; the run's own arrays are never changed.
 
-Labels are appended and never moved: a position means one label for ever. A removed label, or one
-whose adding was undone, keeps its place as a tombstone that nothing ranks.
+Labels are appended and never moved: a position always means the same label. A removed label, or one
+whose addition was undone, keeps its position as a tombstone that is never ranked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Computed:
     Parameters
     ----------
     descriptions : list of str
-        The text that stands for each label.
+        The text that describes each label.
     names, owner : csr_array, array
         Tf-idf of what is matched with texts, and to which of the n labels each row belongs.
     vectors : array of shape (n, size)
@@ -112,7 +112,7 @@ class Overlay:
         self.position = {label.id: i for i, label in enumerate(self.labels)}
         self.descriptions = list(base.descriptions)
         self.keywords = list(base.keywords)
-        self.written: set[int] = set()  # labels whose description is a person's
+        self.written: set[int] = set()  # labels with a description written by a person
         self.removed: dict[int, str] = {}
         self._counts: list[int] = []
         self._names: dict[int, csr_array] = {}
@@ -149,7 +149,7 @@ class Overlay:
         self._carried.append(np.stack([rows[example], first + label], axis=1))
 
     def add_tombstones(self, labels: Sequence[Label], entry: int) -> None:
-        """Take the places of labels whose adding was undone."""
+        """Fill the positions of labels whose addition was undone."""
         for i, label in enumerate(labels, start=len(self.labels)):
             self.removed[i] = label.id
         self._append([_tombstone(label, entry) for label in labels])
@@ -188,7 +188,7 @@ class Overlay:
             self._name_vectors[position] = computed.name_vectors[i]
 
     def state(self) -> State:
-        """The run with all of this laid over it."""
+        """The run with all edits applied."""
         return replace(
             self.base,
             labels=LabelSet(self.labels),
@@ -244,14 +244,14 @@ class Overlay:
     def _overlaid(
         self, index: LabelIndex, changed: Mapping[int, NDArray[np.float32]]
     ) -> LabelIndex:
-        """An index of the labels with what changed in it, tombstones in none."""
+        """An index of the labels with all changes, without tombstones."""
         if not changed and not self.removed:
             return index
         vectors = {p: v for p, v in changed.items() if p not in self.removed}
         return OverlaidIndex(index, vectors, gone=[*changed, *self.removed], n=len(self.labels))
 
     def _carriers(self, Y: csr_array, n_documents: int) -> csr_array:
-        """Which document carries which label: examples last, tombstones carried by none."""
+        """Which document carries which label: examples last, tombstones on no document."""
         rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
         pairs = np.concatenate([np.stack([rows, Y.indices], axis=1), *self._carried])
         pairs = pairs[~np.isin(pairs[:, 1], list(self.removed))]
@@ -260,7 +260,7 @@ class Overlay:
 
 
 def _tombstone(label: Label, entry: int) -> Label:
-    """The label under an id that nobody asks for, so that its own can be given again."""
+    """The label under an id of its own, so that its former id can be used again."""
     return replace(label, id=f"{label.id} (removed, entry {entry})")
 
 

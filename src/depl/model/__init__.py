@@ -1,1 +1,1 @@
-"""Using a run: suggestions, explanations, similar labels."""
+"""Use a run: suggestions, explanations, similar labels."""

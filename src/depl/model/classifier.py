@@ -43,7 +43,7 @@ class LabelCard:
 class Classifier:
     """Suggests labels for texts.
 
-    Use ``Classifier.load(run)``; what it is made of is public for those who want it.
+    Use ``Classifier.load(run)``; its parts are public.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ class Classifier:
     n_train : int
         How many training documents there were.
     fusion : Fusion or None
-        What makes one ranking of all parts'; None leaves the SVM alone.
+        Combines the rankings of all parts; None uses the SVM alone.
     name : str
-        What reports call this classifier.
+        The name of this classifier in reports.
     thresholds : Thresholds or None
-        From which probability on to suggest, where the run was fitted with a fusion.
+        The probabilities above which to suggest, where the run has a fusion.
     run : Run or None
         The folder it was loaded from: only then can labels be edited and neighbours be shown.
 
@@ -161,9 +161,9 @@ class Classifier:
         return self.state.encode(texts)
 
     def parts(self, texts: Sequence[str], k: int | None = None) -> dict[str, Ranking]:
-        """The k best labels by each part: svm, names and, where there are, the neural ones.
+        """The k best labels by each part: svm, names and any neural ones.
 
-        As many as the fusion takes, unless k says otherwise.
+        By default as many as the fusion takes.
         """
         return self.state.rank(texts, k or depth(self.fusion))
 
@@ -242,14 +242,14 @@ class Classifier:
         descriptions: Mapping[str, str] | None = None,
         examples: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """Add labels that can be suggested at once; nothing is trained again.
+        """Add labels that can be suggested at once; nothing is retrained.
 
         Parameters
         ----------
         labels : sequence of Label
             With ids that no label has.
         descriptions : mapping of str to str, optional
-            By label id, what the label is about; name and keywords are the description otherwise.
+            By label id, what the label is about; the default is name and keywords.
         examples : mapping of str to sequence of str, optional
             By label id, texts of documents that deserve the label.
         """
@@ -264,7 +264,7 @@ class Classifier:
         self.state = self._editor.rename(label_id, name)
 
     def remove_label(self, label_id: str) -> None:
-        """Never suggest a label again; its id is free for another."""
+        """Never suggest a label again; its id can be reused."""
         self.state = self._editor.remove(label_id)
 
     def undo(self) -> str:
@@ -274,7 +274,7 @@ class Classifier:
 
     @cached_property
     def _editor(self) -> LabelEditor:
-        """Made when labels are, or were, edited; only suggesting needs none."""
+        """Made when labels are, or have been, edited; suggesting alone does not need it."""
         if self._run is None:
             raise RunError(
                 "This classifier was not loaded from a run folder, so there is nowhere to keep "

@@ -1,4 +1,4 @@
-"""Why a label is suggested for a text: its words, its parts, and the documents it comes from."""
+"""Why a label is suggested for a text: its words, its parts, and similar training documents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Match:
     """A term that a label and the text have in common.
 
     ``contribution`` is what it adds to the score: ``weight`` times its tf-idf in the text.
-    ``spans`` are its places in the text: first character, and one past the last.
+    ``spans`` are where it occurs in the text: first character, and one past the last.
     """
 
     term: str
@@ -36,7 +36,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Share:
-    """What one part says of the label: None where it is not among the labels that it lists.
+    """Score and rank of the label by one part: None where the part does not list it.
 
     ``rank`` counts from 1. ``contribution`` is how much lower the log-odds would be without this
     part; in a run without a fusion it is the SVM's score.
@@ -60,23 +60,23 @@ class Sum:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All there is to say about a label for a text.
+    """The explanation of a label for a text.
 
     Parameters
     ----------
     label, training_documents, description
-        The label, how often training documents carry it, its pseudo description.
+        The label, how many training documents carry it, its pseudo description.
     probability, rank : float, int or None
-        As suggested, 1 being the best; None where no part brings the label up. A run without a
+        As suggested, with ranks from 1; None where no part lists the label. A run without a
         fusion has no probabilities.
     parts : list of Share
-        What each part says.
+        Score, rank and contribution by each part.
     keywords : list of Match
-        The label's keywords that are in the text, the weightiest there first.
+        The label's keywords that are in the text, the largest contribution first.
     name_words : list of Match
-        The words of its best-matching name that are in the text; what they add is to the cosine.
+        The words of its best-matching name that are in the text, with contributions to the cosine.
     svm : Sum or None
-        How the SVM's score comes about; None for labels without training documents.
+        The terms of the SVM's score; None for labels without training documents.
     neighbours : list of Neighbour
         The nearest training documents that carry the label.
     """
@@ -98,7 +98,7 @@ class Explanation:
         return BANDS[int(band_of(np.array([self.training_documents]))[0])].name
 
     def to_json(self) -> dict[str, Any]:
-        """The object that ``depl explain --json`` prints and the service gives."""
+        """The object that ``depl explain --json`` prints and the service returns."""
         return {
             "label": {
                 "id": self.label.id,
@@ -127,7 +127,7 @@ def explain(
     *,
     neighbours: int,
 ) -> list[Explanation]:
-    """Explain labels for one text: those at some positions, or so many of the best."""
+    """Explain labels for one text: those at some positions, or a number of the best."""
     if not isinstance(text, str):
         raise CorpusError(f"explain takes one text; got {type(text).__name__}. Give a string.")
     vectors = state.encode([text])
@@ -195,7 +195,7 @@ def _standing(ranking: Ranking, position: int) -> tuple[float | None, int | None
 
 
 class _Words:
-    """The words of one text, as the labels of a run see them."""
+    """The words of one text that match labels of a run."""
 
     def __init__(self, state: State, text: str, x: csr_array) -> None:
         self._state, self._text, self._x = state, text, x
@@ -224,7 +224,7 @@ class _Words:
         return self.matches({terms[t]: w for t, w in pairs})
 
     def svm_sum(self, position: int, keywords: Sequence[Match]) -> Sum | None:
-        """How the SVM's score of a label comes about."""
+        """The terms of the SVM's score of a label."""
         bias = float(self._state.svm.bias_[position])
         if not np.isfinite(bias):
             return None

@@ -1,4 +1,4 @@
-"""What is like what: training documents like a text, labels like a label."""
+"""Similarity: training documents similar to a text, labels similar to a label."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPENING = 300  # characters of a document's text
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A training document that carries the label: its id, its opening, how similar it is."""
+    """A training document that carries the label: id, beginning of the text, similarity."""
 
     id: str
     text: str
@@ -30,12 +30,12 @@ class Neighbour:
 
 
 class TrainingDocuments:
-    """The training documents of a run, read when they are first asked for.
+    """The training documents of a run, read on first use.
 
     Parameters
     ----------
     run : Run
-        Whose they are.
+        The run.
     """
 
     def __init__(self, run: Run) -> None:
@@ -54,7 +54,7 @@ class TrainingDocuments:
         return np.asarray(carried.indices[carried.indptr[label] : carried.indptr[label + 1]])
 
     def opening(self, position: int) -> tuple[str, str]:
-        """A document's id, and how its text begins."""
+        """A document's id, and the beginning of its text."""
         ids, texts = self._openings
         return ids[position].as_py(), texts[position].as_py()
 
@@ -64,7 +64,7 @@ class TrainingDocuments:
 
     @cached_property
     def _openings(self) -> tuple[Any, Any]:
-        """Ids and openings as arrow columns: whole texts would take seconds and memory."""
+        """Ids and beginnings as arrow columns: whole texts would take seconds and memory."""
         return read_openings(self._run.require("corpus") / "train.parquet", _OPENING)
 
 
@@ -76,14 +76,14 @@ def nearest_documents(
     label: int,
     k: int,
 ) -> list[Neighbour]:
-    """The k training documents with a label that are most like a text, nearest first.
+    """The k training documents with a label that are most similar to a text, nearest first.
 
     Parameters
     ----------
     state, training
         The run.
     x, vectors
-        The text's tf-idf, and its vector where the run has an encoder: that decides then.
+        The text's tf-idf, and its vector where the run has an encoder, which then decides.
     label, k
         Of which label, and how many.
     """
@@ -105,7 +105,7 @@ def nearest_documents(
 
 
 def nearest_labels(state: State, position: int, k: int) -> list[tuple[int, float]]:
-    """The k labels most like one: by the encoder, else by SVM weights, else by names."""
+    """The k labels most similar to one: by the encoder, else by SVM weights, else by names."""
     if state.retriever is not None:
         vectors = state.retriever.retriever.labels.vectors
         lengths = np.maximum(np.linalg.norm(vectors, axis=1), 1e-30)
@@ -113,7 +113,7 @@ def nearest_labels(state: State, position: int, k: int) -> list[tuple[int, float
     else:
         weights = state.svm.weights_
         row = csr_array(weights[[position]])
-        if not row.nnz:  # no training document: only its names tell what it is like
+        if not row.nnz:  # no training document: only its names can be compared
             own = np.flatnonzero(state.names.owner == position)
             ranking = state.names.rank(csr_array(state.names.names[own]), k + 1)
             best: dict[int, float] = {}
@@ -122,7 +122,7 @@ def nearest_labels(state: State, position: int, k: int) -> list[tuple[int, float
                     best[int(j)] = max(float(s), best.get(int(j), 0.0))
             return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
         lengths = np.sqrt(np.add.reduceat(np.append(weights.data**2, 0), weights.indptr[:-1]))
-        lengths[np.diff(weights.indptr) == 0] = np.inf  # nothing is like a label without weights
+        lengths[np.diff(weights.indptr) == 0] = np.inf  # no label is similar to one without weights
         cosine = (weights @ row.toarray()[0]) / (lengths * lengths[position])
     cosine[[position, *state.removed]] = -np.inf
     order = np.argsort(-cosine, kind="stable")[:k]

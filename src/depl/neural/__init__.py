@@ -1,1 +1,1 @@
-"""Vectors to rankings: the encoder, its training, the index. The only room that sees torch."""
+"""Vectors to rankings: the encoder, its training, the index. The only room that imports torch."""

@@ -1,8 +1,8 @@
 """BERT's forward pass over packed batches, on the weights of the Hugging Face module.
 
 On a GPU attention runs over the packed row with PyTorch's variable-length kernel and everything
-else in bfloat16 with float32 master weights. On a CPU attention alone is padded; it is all float32,
-or the matrix products are of 8-bit numbers. Other encoders than BERT run padded, as they are.
+else in bfloat16 with float32 master weights. On a CPU only attention is padded; all is in
+float32, or the matrix products in 8-bit integers. Encoders other than BERT run padded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from transformers import BertModel, PreTrainedModel
 from depl.neural.packing import Packed
 
 # oneDNN's linear layer, with the activation in it. On an AMD CPU it is a tenth faster than MKL's,
-# which F.linear calls; it knows no gradients.
+# which F.linear calls; it has no gradients.
 _ONEDNN = hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
@@ -27,7 +27,7 @@ def token_states(
     training: bool,
     layers: list[Layer] | None = None,
 ) -> Tensor:
-    """Last hidden state of every token, (total, size); ``layers`` in place of BERT's own."""
+    """Last hidden state of every token, (total, size); ``layers`` replace BERT's own."""
     if has_fast_path(bert):
         return _packed_bert(bert, batch, training, layers)
     padded, mask = batch.pad(batch.ids)
@@ -88,20 +88,20 @@ def _packed_bert(
 
 
 class Int8(NamedTuple):
-    """A matrix (in, out) of 8-bit numbers, and what a column of them is to be multiplied by."""
+    """A matrix (in, out) of 8-bit integers, and the scale of each column."""
 
     values: Tensor
     scale: Tensor
 
 
 def _int8_linear(x: Tensor, w: Int8, b: Tensor) -> Tensor:
-    """A linear layer in 8-bit numbers; each token has a scale of its own, whoever is beside it."""
+    """A linear layer in 8-bit integers; each token has a scale of its own."""
     values, scale = _to_int8(x)
     return torch._int_mm(values, w.values).float().mul_(scale).mul_(w.scale).add_(b)
 
 
 def _to_int8(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows as 8-bit numbers, and the scale of each row."""
+    """Rows as 8-bit integers, and the scale of each row."""
     scale = x.abs().amax(-1, keepdim=True).clamp_(min=1e-12).div_(127)
     return (x / scale).round_().to(torch.int8), scale
 
@@ -124,9 +124,9 @@ class Layer(NamedTuple):
 
 
 class _CastTogether(torch.autograd.Function):
-    """Tensors as another type, groups of them joined, in three steps for all of them.
+    """Cast tensors to another type and concatenate groups of them, in three operations for all.
 
-    A GPU spends longer on being told of a hundred small casts, and of their gradients, than on
+    Launching a hundred small casts, and those of their gradients, takes longer on a GPU than
     computing a layer.
     """
 
@@ -157,7 +157,7 @@ class _CastTogether(torch.autograd.Function):
 
 
 def layers_of(bert: Any, dtype: torch.dtype) -> list[Layer]:  # noqa: ANN401
-    """All layers' weights as they are computed with."""
+    """All layers' weights in the type that is computed with."""
     fields: list[list[Tensor]] = []
     for layer in bert.encoder.layer:
         a = layer.attention

@@ -1,7 +1,7 @@
-"""Training that was killed goes on where it was: weights, optimiser and place, kept as safetensors.
+"""Killed training resumes where it was: weights, optimiser and position, kept as safetensors.
 
-Everything random in training hangs on the number of the step (see ``training``), so that these
-three are all there is to keep.
+Everything random in training depends on the step number (see ``training``), so nothing else has
+to be kept.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _PLACE = "place"
 
 
 class Checkpoint:
-    """One training's place on disk.
+    """The checkpoints of one training.
 
     Parameters
     ----------
     folder : Path
-        Where to; made when it is first needed.
+        Where they are kept; created when first needed.
     every : float
         Seconds between two checkpoints within an epoch.
     """
@@ -42,7 +42,7 @@ class Checkpoint:
 
     @property
     def due(self) -> bool:
-        """Whether the last one is old enough for another."""
+        """Whether it is time for another."""
         return time.monotonic() - self._last >= self.every
 
     def save(
@@ -52,7 +52,7 @@ class Checkpoint:
         place: dict[str, Any],
         best: dict[str, Tensor] | None = None,
     ) -> None:
-        """Keep weights, optimiser and place, whole or not at all; and the best epoch's weights."""
+        """Write weights, optimiser and position, atomically; and the best epoch's weights."""
         if best is not None and best is not self._best:
             _write(self.folder / _BEST, best, {})
             self._best = best
@@ -64,7 +64,7 @@ class Checkpoint:
         self._last = time.monotonic()
 
     def load(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any] | None:
-        """Bring model and optimiser to the last checkpoint; gives the place, or None."""
+        """Restore model and optimiser from the last checkpoint; returns the position, or None."""
         found = _read(self.folder / _FILE)
         if found is None:
             return None
@@ -76,7 +76,7 @@ class Checkpoint:
             prefix = f"optimizer.{i}."
             kept = {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
             if kept:
-                # A fused optimiser counts its steps where the weights are.
+                # A fused optimiser keeps its step count on the device of the weights.
                 optimizer.state[parameter] = {k: t.to(parameter.device) for k, t in kept.items()}
         return place
 
@@ -97,10 +97,10 @@ def _write(path: Path, tensors: dict[str, Tensor], place: dict[str, Any]) -> Non
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """Tensors and place; None where there is no checkpoint, or none that can be read."""
+    """Tensors and position; None where there is no checkpoint, or none that can be read."""
     try:
         arrays = read_tensors(path, _PLACE)
         place: dict[str, Any] = json.loads(arrays.pop(_PLACE).tobytes())
     except (RunError, ValueError):
-        return None  # training starts from its beginning, which is always right
+        return None  # training starts from the beginning, which is always correct
     return {name: torch.from_numpy(array) for name, array in arrays.items()}, place

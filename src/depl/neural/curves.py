@@ -16,7 +16,7 @@ class Curves:
 
     def __init__(self, folder: Path, title: str, tensorboard: bool) -> None:
         self._path = folder / f"{title.replace(' ', '-').replace('(', '').replace(')', '')}.jsonl"
-        self._open = False  # whether what is in the file is ours
+        self._open = False  # whether the file was written by this training
         self._writer: Any = None
         if tensorboard:
             from torch.utils.tensorboard import SummaryWriter
@@ -28,7 +28,7 @@ class Curves:
         return self
 
     def add(self, progress: Progress) -> None:
-        """Write one reading, and drop what a killed training wrote behind its last checkpoint."""
+        """Write one reading; drop what a killed training wrote after its last checkpoint."""
         line = {k: v for k, v in asdict(progress).items() if v is not None}
         if not self._open:
             kept = []

@@ -21,7 +21,7 @@ from depl.core import threads
 
 T = TypeVar("T")
 
-# The others wait while the first process reads, makes features or writes: give it time.
+# The others wait while the first process reads, computes features or writes: give it time.
 _PATIENCE = timedelta(hours=12)
 
 
@@ -29,8 +29,8 @@ _PATIENCE = timedelta(hours=12)
 def let_threads_sleep() -> None:
     """Keep torch's OpenMP threads from busy-waiting where it was loaded before depl.
 
-    GNU's OpenMP shortens its busy-waiting to next to nothing while it manages more threads than
-    there are cores. A second team of threads, kept by a thread that does nothing, sees to that. Two
+    GNU's OpenMP hardly busy-waits while it manages more threads than there are cores. A second team
+    of threads, held by an idle thread, achieves that. Two
     processes that train side by side on two cores take 1.2 times as long as with
     ``OMP_WAIT_POLICY=PASSIVE``, and 3.7 times without either (``benchmarks/side_by_side.py``).
     """
@@ -57,7 +57,7 @@ class Processes:
 
     @classmethod
     def launched(cls, device: str = "auto") -> Processes:
-        """The place of this process; ``device`` is "auto", "cpu" or "cuda"."""
+        """Rank and device of this process; ``device`` is "auto", "cpu" or "cuda"."""
         let_threads_sleep()
         wanted = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:
@@ -69,16 +69,16 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this process is the one that writes and tells."""
+        """Whether this process is the one that writes and reports."""
         return self.rank == 0
 
     def share(self, items: list[T]) -> list[T]:
-        """The part of this process of a list whose length is a multiple of ``count``."""
+        """The share of this process in a list whose length is a multiple of ``count``."""
         size = len(items) // self.count
         return items[self.rank * size : (self.rank + 1) * size]
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Let every process have the sum of all processes' gradients."""
+        """Sum the gradients over all processes."""
         if self.count == 1:
             return
         # A parameter that no loss reached has no gradient on any process: all agree on the list.
@@ -96,7 +96,7 @@ class Processes:
         return value
 
     def agree(self, value: T) -> T:
-        """What the first process says, on every process."""
+        """The first process's value, on every process."""
         if self.count == 1:
             return value
         box = [value]
@@ -104,6 +104,6 @@ class Processes:
         return box[0]
 
     def wait(self) -> None:
-        """Go on when all are here."""
+        """Wait until all processes are here."""
         if self.count > 1:
             torch.distributed.barrier()

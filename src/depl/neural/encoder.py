@@ -6,10 +6,10 @@ r"""The dual encoder: one BERT for documents and labels, a pooler for each (sect
                                                                               dot product
     label     ->  BERT  ->  mean (or CLS)  ->  label pooler     ->  phi_label /
 
-With a head, ``head(phi_doc)`` are the scores of an ordinary classifier.
+With a head, ``head(phi_doc)`` are the scores of a classifier.
 
 Batches are packed: all tokens of all texts in one row, no padding. On a CPU each thread has
-batches of its own.
+its own batches.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class DualEncoder(nn.Module):
     n_labels : int
         Size of the classification head; 0 for none.
     document_pooling, label_pooling : {"mean", "cls"}
-        How token states become one vector. The paper takes CLS for documents and the mean for
-        labels; with a small sentence encoder the mean serves both better.
+        How token states become one vector. The paper uses CLS for documents and the mean for
+        labels; with a small sentence encoder the mean is better for both.
     similarity : {"cosine", "dot"}
         Cosines times a learned scale, plus an offset; or the paper's dot product.
     int8 : bool
-        Encode with 8-bit numbers on a CPU (training and GPUs take no notice): more than twice as
-        fast, for vectors that differ a little.
+        Encode with 8-bit integers on a CPU (no effect on training and on GPUs): more than twice as
+        fast, with slightly different vectors.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class DualEncoder(nn.Module):
         if self.head is not None:
             nn.init.normal_(self.head.weight, std=0.02)
             nn.init.constant_(self.head.bias, -4.0)  # labels are rare: start from "no"
-        # Cosines times a scale, plus an offset, are logits; both learn fast (see training.py).
+        # Cosines times a scale, plus an offset, are logits; both have a high learning rate.
         self.logit_scale = nn.Parameter(torch.tensor(20.0 if self.cosine else 1.0))
         self.logit_bias = nn.Parameter(torch.tensor(-10.0 if self.cosine else 0.0))
 
@@ -105,12 +105,12 @@ class DualEncoder(nn.Module):
         return self.logit_scale * (documents @ labels.T) + self.logit_bias
 
     def train(self, mode: bool = True) -> DualEncoder:
-        """As every module does; 8-bit copies of weights that may change are forgotten."""
+        """As in every module; drops 8-bit copies of weights that may change."""
         self._int8_layers = None
         return super().train(mode)
 
     def pool(self, batch: Packed, pooling: Pooling) -> Tensor:
-        """Pooled last states, (n, size) float32: what a pooler takes."""
+        """Pooled last states, (n, size) float32: the input of a pooler."""
         layers = None
         if self.int8 and self.device.type == "cpu" and not torch.is_grad_enabled():
             layers = self._int8_layers = self._int8_layers or int8_layers(self.bert)
@@ -137,7 +137,7 @@ def pooled_batches(
 ) -> Iterator[tuple[Rows, Tensor]]:
     """Each batch with its pooled states, in order, without gradients.
 
-    On a CPU there is a worker for each of PyTorch's threads, and all of a batch is computed by one
+    On a CPU there is a worker for each of PyTorch's threads, and each batch is computed by one
     of them: they never wait for each other, and the vectors do not depend on their number. Batches
     of about 1,000 tokens are best: their states stay in the cache and fill pages already there.
     """
@@ -151,7 +151,7 @@ def pooled_batches(
         return
     threads = torch.get_num_threads()
     try:
-        # The setting holds for the worker that makes it, and for threads started later.
+        # The setting applies to the worker that makes it, and to threads started later.
         with ThreadPoolExecutor(threads, "encode", torch.set_num_threads, (1,)) as workers:
             yield from workers.map(work, batches)
     finally:
@@ -162,7 +162,7 @@ def pooled_batches(
 def pooled_states(
     encoder: DualEncoder, tokens: Tokens, side: Side, *, title: str = "", budget: int | None = None
 ) -> Tensor:
-    """What the poolers take: the pooled last states of many texts, (n, size) float32.
+    """The input of the poolers: the pooled last states of many texts, (n, size) float32.
 
     Texts go from long to short in batches of about ``budget`` tokens.
     """

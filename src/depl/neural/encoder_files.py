@@ -1,6 +1,6 @@
-"""Encoders on disk: finding a pretrained one, and keeping a trained one where others can use it.
+"""Encoders on disk: find a pretrained one, and save a trained one so that others can load it.
 
-A trained encoder is a folder that three libraries read, each as much as it knows::
+A trained encoder is a folder that three libraries read, each the files that it knows::
 
     config.json, model.safetensors, tokenizer.json ...   transformers.AutoModel: the encoder
     modules.json, sentence_bert_config.json,
@@ -8,7 +8,7 @@ A trained encoder is a folder that three libraries read, each as much as it know
     depl.json, depl.safetensors                          depl: label pooler, head, scale and offset
 
 Everything is safetensors and json; loading runs no code. BERT's own pooler is left out:
-transformers makes one up, and remarks on it, unless told ``add_pooling_layer=False``.
+transformers makes a new one, with a warning, unless given ``add_pooling_layer=False``.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def find_encoder(name: str) -> Path:
     Parameters
     ----------
     name : str
-        ``"all-MiniLM-L6-v2"``, which a Python package carries, so that nothing is downloaded; or a
-        folder; or any name of the Hugging Face hub, from the local cache if it is there.
+        ``"all-MiniLM-L6-v2"``, which comes in a Python package, so that nothing is downloaded; or a
+        folder; or any name on the Hugging Face hub, from the local cache if it is there.
     """
     if name == DEFAULT_ENCODER:
         return _carried_encoder()
@@ -117,7 +117,7 @@ def _carried_encoder() -> Path:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether config, tokenizer and weights are there: a cache may hold a part of them."""
+    """Whether config, tokenizer and weights are there: a cache may be incomplete."""
     files = ("config.json", "tokenizer.json")
     return all((folder / f).exists() for f in files) and any(folder.glob("model*.safetensors"))
 
@@ -141,11 +141,11 @@ def load_encoder(
     Parameters
     ----------
     folder : Path
-        An encoder as Hugging Face lays it out, such as ``find_encoder`` gives.
+        An encoder in Hugging Face's layout, such as ``find_encoder`` returns.
     n_labels, document_pooling, label_pooling, similarity, int8
         As in ``DualEncoder``.
     seed : int
-        Decides the first weights of the head.
+        Decides the initial weights of the head.
     """
     bert = _load_bert(folder)
     with torch.random.fork_rng(devices=[]):
@@ -164,7 +164,7 @@ def load_encoder(
 def _load_bert(folder: Path) -> PreTrainedModel:
     with _quiet():
         try:
-            # float32 whatever the file holds: these become the master weights of training.
+            # float32 whatever the file has: these become the master weights of training.
             bert: PreTrainedModel = AutoModel.from_pretrained(
                 folder,
                 dtype=torch.float32,
@@ -178,24 +178,24 @@ def _load_bert(folder: Path) -> PreTrainedModel:
                 f"config.json and model.safetensors of a Hugging Face encoder."
             ) from error
     if getattr(bert, "pooler", None) is not None:
-        # BERT's own layer over CLS was made for another task; ours come in its place.
+        # BERT's own layer over CLS was trained for another task; ours replace it.
         bert.register_module("pooler", None)
     return bert
 
 
 def save(encoder: DualEncoder, folder: Path, tokenizer_folder: Path, *, max_tokens: int) -> None:
-    """Keep a trained encoder as a folder for depl, transformers and SentenceTransformer.
+    """Save a trained encoder as a folder for depl, transformers and SentenceTransformer.
 
     Parameters
     ----------
     encoder : DualEncoder
         What was trained.
     folder : Path
-        Where to; made if need be.
+        Where to; created if missing.
     tokenizer_folder : Path
-        Whose tokenizer to put beside it: that of the pretrained encoder.
+        Where its tokenizer is copied from: the pretrained encoder.
     max_tokens : int
-        Where documents were cut; SentenceTransformer will cut them there too.
+        Where documents were truncated; SentenceTransformer will truncate them there, too.
     """
     size = encoder.document_pooler.out_features
     own = {name: _array(tensor) for name, tensor in _own(encoder).items()}
@@ -209,7 +209,7 @@ def save(encoder: DualEncoder, folder: Path, tokenizer_folder: Path, *, max_toke
     ]
     transformer: dict[str, object] = {"max_seq_length": max_tokens}
     if "add_pooling_layer" in inspect.signature(type(encoder.bert)).parameters:
-        transformer["model_args"] = {"add_pooling_layer": False}  # or it is made up, with a warning
+        transformer["model_args"] = {"add_pooling_layer": False}  # or it is made, with a warning
     pooling = {
         "word_embedding_dimension": size,
         "pooling_mode_cls_token": encoder.document_pooling == "cls",
@@ -288,19 +288,19 @@ def load(folder: Path) -> DualEncoder:
 
 
 def _own(encoder: DualEncoder) -> dict[str, torch.nn.Parameter]:
-    """What a dual encoder has beside its BERT: poolers, head, scale and offset."""
+    """What a dual encoder has besides its BERT: poolers, head, scale and offset."""
     return {n: p for n, p in encoder.named_parameters() if not n.startswith("bert.")}
 
 
 def _array(tensor: torch.Tensor) -> NDArray[np.float32]:
-    """As it lies on disk, where a single number has one dimension."""
+    """As on disk, where a single number has one dimension."""
     array: NDArray[np.float32] = tensor.detach().float().cpu().numpy()
     return np.atleast_1d(array)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No bars and no remarks from transformers and the hub while the block runs."""
+    """No progress bars or messages from transformers and the hub while the block runs."""
     bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     if bars:
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
-"""Nearest labels of a vector: exact search a block at a time, or a graph for very many labels.
+"""Nearest labels of a vector: exact search block by block, or a graph for very many labels.
 
-Both answer with a ``Ranking`` by dot product. Vectors that were scaled to length 1 before they come
-here are compared by cosine, as in ``DualEncoder.similarity``.
+Both return a ``Ranking`` by dot product. Vectors that have been scaled to length 1 are compared by
+cosine, as in ``DualEncoder.similarity``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from depl.core.errors import MissingExtraError, RunError
 from depl.core.ranking import Ranking
 from depl.core.storage import explain_os_errors, read_tensors, write_tensors
 
-# From this many labels on, approximate search earns its keep. Below, exact search of a single
+# From this many labels on, approximate search is worthwhile. Below, exact search of a single
 # document (384 dimensions) takes less than 20 ms on one core, and misses nothing.
 APPROXIMATE_FROM = 100_000
 
@@ -41,7 +41,7 @@ class LabelIndex:
     Attributes
     ----------
     vectors : array of shape (n_labels, size), float32
-        One row a label, in the order of the label set.
+        One row per label, in the order of the label set.
 
     Examples
     --------
@@ -61,11 +61,11 @@ class LabelIndex:
         Parameters
         ----------
         vectors : array of shape (n_labels, size)
-            One row a label. For approximate search they should be of one length: a walk from
-            neighbour to neighbour is poor at finding labels that score by their length.
+            One row per label. For approximate search they should have the same length: a graph
+            search is poor at finding labels that score by their length.
         approximate : bool
             Build a graph of neighbours (HNSW, the extra ``faiss``), which finds nearly all of the
-            best labels without looking at every one; ``recall`` says how nearly. A single thread
+            best labels without looking at every one; ``recall`` measures the share. A single thread
             builds it, so that the same vectors always give the same graph.
         """
         array = np.ascontiguousarray(vectors, dtype=np.float32)
@@ -81,7 +81,7 @@ class LabelIndex:
 
     @property
     def approximate(self) -> bool:
-        """Whether search walks a graph, and so may miss a label."""
+        """Whether search uses a graph, and so may miss a label."""
         return self._graph is not None
 
     def search(
@@ -101,7 +101,7 @@ class LabelIndex:
         queries : array of shape (n_documents, size)
             Document vectors.
         k : int
-            Labels a document; rows are padded where there are fewer.
+            Labels per document; rows are padded where there are fewer.
         scale, bias : float
             What turns dot products into logits, such as an encoder's ``logit_scale`` and
             ``logit_bias``. The scale must be positive.
@@ -131,14 +131,14 @@ class LabelIndex:
     def _scan(
         self, queries: NDArray[np.float32], best: Ranking, bias: np.float32, width: int
     ) -> None:
-        """Fill ``best`` from all labels, block after block of them."""
+        """Fill ``best`` from all labels, block by block."""
         for first in range(0, len(self), width):
             scores = queries @ self.vectors[first : first + width].T
             scores += bias
             _merge(best, scores, first)
 
     def _walk(self, queries: NDArray[np.float32], best: Ranking, bias: np.float32) -> None:
-        """Fill ``best`` with what a walk through the graph finds."""
+        """Fill ``best`` with what the graph search finds."""
         k = min(best.k, len(self))
         breadth = _faiss().SearchParametersHNSW(efSearch=max(_SEARCH_BREADTH, 2 * k))
         scores, found = self._graph.search(queries, k, params=breadth)
@@ -178,15 +178,15 @@ class LabelIndex:
 
 
 def _merge(best: Ranking, scores: NDArray[np.float32], first: int) -> None:
-    """Let a block of labels, whose first has the position ``first``, into the running top k.
+    """Merge a block of labels, whose first has the position ``first``, into the running top k.
 
-    Blocks come in the order of the labels: what is in ``best`` already wins every tie.
+    Blocks come in label order, so what is already in ``best`` wins every tie.
     """
     n, width = scores.shape
     k = best.k
     entering = scores > best.scores[:, -1:]
     if k < width and np.isneginf(best.scores[:, -1]).any():
-        # Nothing keeps labels out yet, and only the block's own top k (ties included) can stay.
+        # There is no threshold yet, and only the block's own top k (ties included) can enter.
         entering &= scores >= np.partition(scores, width - k, axis=1)[:, width - k, None]
     rows, columns = np.nonzero(entering)
     if not len(rows):

@@ -1,7 +1,7 @@
 """What training minimises: losses of scores and targets, and the objectives that use them.
 
-An objective is asked for the label subset of a whole batch first, and then for the loss of each
-portion of the batch (a process's share, or what fits the memory) against that subset.
+An objective first gives the label subset of a whole batch, and then the loss of each portion of
+the batch (a process's share, or what fits in memory) against that subset.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Objective = Literal["classifier", "dual", "joint"]
 def binary_cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
     """Mean of ``-[t log s(f) + (1 - t) log(1 - s(f))]`` over documents and labels.
 
-    Section 3.3 of the paper prints ``log s(1 - f)`` for the negatives, a slip for
-    ``log(1 - s(f))``: the former does not vanish for a sure negative.
+    Section 3.3 of the paper prints ``log s(1 - f)`` for the negatives, a typo for
+    ``log(1 - s(f))``: the former does not vanish for a confident negative.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def joint_cross_entropy(dual: Tensor, dense: Tensor, targets: Tensor, alive: flo
     """DEPL+c (section 3.4): cross-entropy of the mean of the two branches' probabilities.
 
     ``p = (s(dual) + s(dense)) / 2``, computed as logarithms so that it never under- or overflows.
-    Alone it lets one branch die, as a sure branch leaves the other no gradient; a share ``alive``
-    of the loss is therefore each branch's own cross-entropy.
+    Alone it lets one branch die, as a confident branch leaves the other no gradient; a share
+    ``alive`` of the loss is therefore each branch's own cross-entropy.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def joint_cross_entropy(dual: Tensor, dense: Tensor, targets: Tensor, alive: flo
 
 
 class Classify:
-    """The classifier's loss: the head's scores of all labels."""
+    """The classifier's loss: the head's scores for all labels."""
 
     def __init__(self, encoder: DualEncoder, documents: Texts, Y: csr_array) -> None:
         if encoder.head is None:
@@ -122,7 +122,7 @@ def make_loss(
     objective: Objective,
     alive: float,
 ) -> Classify | Retrieve:
-    """The loss for an objective; a ``ConfigError`` says what it lacks."""
+    """The loss for an objective; a ``ConfigError`` says what is missing."""
     if objective == "classifier":
         return Classify(encoder, documents, Y)
     joint = objective == "joint"
@@ -148,7 +148,7 @@ def _vectors(
 
 
 def _targets(batch: csr_array, device: torch.device) -> Tensor:
-    """A batch's rows of Y, dense, made on the device."""
+    """A batch's rows of Y, dense, built on the device."""
     targets = torch.zeros(batch.shape, device=device)
     rows = np.repeat(np.arange(batch.shape[0]), np.diff(batch.indptr))
     places = on_device(rows * batch.shape[1] + batch.indices.astype(np.int64), device)

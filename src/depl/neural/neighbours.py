@@ -1,4 +1,4 @@
-"""Votes of the nearest training documents: what documents like this one were given."""
+"""Votes of the nearest training documents for their labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from depl.core.ranking import Ranking
 def votes(nearest: Ranking, Y: csr_array, *, sharpness: float, k: int) -> Ranking:
     """Rank labels by the share of the neighbours' votes they get.
 
-    A neighbour's vote weighs ``exp(sharpness * similarity)``; the weights of a document's
+    A neighbour's vote has the weight ``exp(sharpness * similarity)``; the weights of a document's
     neighbours sum to 1, so that a score is the share of the votes, between 0 and 1.
 
     Parameters
@@ -19,11 +19,11 @@ def votes(nearest: Ranking, Y: csr_array, *, sharpness: float, k: int) -> Rankin
     nearest : Ranking
         For every document the positions of training documents and their similarities.
     Y : csr_array of shape (n_training_documents, n_labels)
-        What those carry.
+        Their labels.
     sharpness : float
-        0 counts every neighbour alike.
+        0 counts all neighbours equally.
     k : int
-        Labels a document.
+        Labels per document.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Batches without padding: all tokens of all texts in one row, on the device that reads them."""
+"""Batches without padding: all tokens of all texts in one row, on the encoder's device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Packed:
     """A batch of texts as one row of tokens, on the encoder's device."""
 
     ids: Tensor  # (total,) token ids
-    positions: Tensor  # (total,) place of each token in its text
+    positions: Tensor  # (total,) position of each token in its text
     text: Tensor  # (total,) which text each token belongs to
     starts: Tensor  # (n + 1,) int32 cumulative lengths
     longest: int
@@ -31,7 +31,7 @@ class Packed:
         return len(self.starts) - 1
 
     def pad(self, flat: Tensor) -> tuple[Tensor, Tensor]:
-        """(total, ...) to (n, longest, ...), with the mask of what is real."""
+        """(total, ...) to (n, longest, ...), with the mask of real tokens."""
         padded = flat.new_zeros(self.n_texts, self.longest, *flat.shape[1:])
         mask = torch.zeros(self.n_texts, self.longest, dtype=torch.bool, device=flat.device)
         padded[self.text, self.positions] = flat
@@ -40,7 +40,7 @@ class Packed:
 
 
 def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
-    """The array as a tensor there, without waiting for the device to finish what it is doing."""
+    """The array as a tensor on the device, without waiting for its queued work."""
     tensor = torch.from_numpy(array)
     if device.type == "cpu":
         return tensor
@@ -50,7 +50,7 @@ def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
 class TokenBank:
     """All texts of a corpus on the device, from which batches are packed there.
 
-    A batch then costs two small copies to the device, and no padding. (45,000 documents of 256
+    A batch then needs two small copies to the device, and no padding. (45,000 documents of 256
     tokens are 46 MB.)
     """
 

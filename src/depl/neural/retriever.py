@@ -1,4 +1,4 @@
-"""A trained encoder with the labels, and the training documents, laid out in its space."""
+"""A trained encoder with the vectors of the labels and of the training documents."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from depl.neural.index import APPROXIMATE_FROM, LabelIndex
 from depl.neural.neighbours import votes
 from depl.neural.tokens import Texts, tokenize
 
-Vectors = Tensor  # documents or labels as ``encode`` gives them, (n, size)
+Vectors = Tensor  # documents or labels as ``encode`` returns them, (n, size)
 
-_SCORES = 2**25  # at most so many in memory together: 128 MB
+_SCORES = 2**25  # at most this many in memory at a time: 128 MB
 
 
 class Retriever:
@@ -36,12 +36,12 @@ class Retriever:
     documents : LabelIndex
         Vectors of the training documents, of length 1.
     Y : csr_array of shape (n_training_documents, n_labels)
-        What those carry.
+        Their labels.
     names : LabelIndex or None
-        Vectors of the labels' names alone, as those of their texts; None where there is no such
-        part: in older runs, and where the texts are the names.
+        Vectors of the labels' names, likewise; None where the texts are the names: the part would
+        duplicate retrieval.
     neighbours, sharpness
-        How many training documents vote, and how much nearer ones count more.
+        How many training documents vote, and how much more the nearer ones count.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Retriever:
         self.sharpness = sharpness
 
     def rank(self, vectors: Tensor, k: int) -> dict[str, Ranking]:
-        """Every part's k best labels for documents given as ``encode`` gives them."""
+        """Every part's k best labels for documents given as ``encode`` returns them."""
         parts = {}
         if self.encoder.head is not None:
             parts["classifier"] = classifier_ranking(self.encoder, vectors, k)
@@ -100,7 +100,7 @@ class TextRetriever:
     folder : Path
         The saved encoder, whose tokenizer reads the texts.
     max_tokens : int
-        Where texts are cut.
+        Where texts are truncated.
     """
 
     retriever: Retriever

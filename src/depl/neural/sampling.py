@@ -13,20 +13,20 @@ from depl.core.ranking import Ranking
 class LabelSampler:
     """A label subset for every batch: all positives, hard negatives, then random ones.
 
-    Labels that no training document carries are never drawn: as negatives only they could not be
-    found afterwards (measured on TIB-en: recall@10 of unseen labels 0 when drawn, 14 % when not).
+    Labels that no training document carries are never sampled: as mere negatives they could not be
+    found afterwards (on TIB-en: recall@10 of unseen labels 0 when sampled, 14 % when not).
 
     Parameters
     ----------
     Y : csr_array of shape (n_documents, n_labels)
-        Who carries which label.
+        Which document carries which label.
     hard : Ranking or None
         For every document the labels it could be mistaken for, such as the SVM's ranking; its own
-        labels in it are passed over.
+        labels in it are skipped.
     n_hard : int
-        Hard negatives a document.
+        Hard negatives per document.
     size : int
-        Labels in a subset; more only where positives and hard negatives alone are more.
+        Labels in a subset; exceeded only where positives and hard negatives are more.
     """
 
     def __init__(self, Y: csr_array, hard: Ranking | None, *, n_hard: int, size: int) -> None:
@@ -45,7 +45,7 @@ class LabelSampler:
         subset = np.unique(np.concatenate(chosen)).astype(np.int64)
         missing = min(self.size, len(self.seen)) - len(subset)
         if missing > 0:
-            # Enough to have the missing ones left when those already in the subset are taken out,
+            # Enough to have the missing ones left when those already in the subset are removed,
             # at a cost that does not grow with the number of labels.
             n = min(missing + len(subset), len(self.seen))
             drawn = self.seen[rng.choice(len(self.seen), n, replace=False)]
@@ -64,7 +64,7 @@ class LabelSampler:
         return targets
 
     def _negatives(self, ranking: Ranking, n: int) -> NDArray[np.int32]:
-        """The first n seen labels of each row that the document does not carry; -1 behind them."""
+        """The first n seen labels of each row that the document does not carry; then -1."""
         documents = np.arange(len(ranking))[:, None]
         wrong = np.isin(ranking.indices, self.seen) & ~carried(self.Y, documents, ranking.indices)
         return ranking.keep(wrong).top(n).indices

@@ -1,4 +1,4 @@
-"""Texts as the encoder's token ids: made once, kept flat, cut into batches without padding."""
+"""Texts as the encoder's token ids: computed once, stored flat, batched without padding."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from depl.core.progress import track
 from depl.core.storage import read_tensors, write_tensors
 
 _FILE = "tokens.safetensors"
-_CHARACTERS = 8  # a token that are read; most have fewer
-_CHUNK = 2_000  # texts a call of the tokenizer, which works on them in parallel
+_CHARACTERS = 8  # read per token; most have fewer
+_CHUNK = 2_000  # texts per call of the tokenizer, which processes them in parallel
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Token ids of many texts, one behind the other.
+    """Token ids of many texts, one after the other.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Tokens:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Sequence[int]]) -> Tokens:
-        """From one list of ids a text."""
+        """From one list of ids per text."""
         indptr = np.zeros(len(rows) + 1, np.int64)
         np.cumsum([len(row) for row in rows], out=indptr[1:])
         flat = [np.asarray(row, np.int32) for row in rows]
@@ -54,7 +54,7 @@ class Tokens:
         """The texts at these positions, in this order."""
         lengths = self.lengths[rows]
         indptr = np.concatenate([[0], np.cumsum(lengths)])
-        # Position of every token of the result: its text's start plus its place in the text.
+        # Index of every token of the result: its text's start plus its position in the text.
         places = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], lengths)
         return Tokens(self.ids[places], indptr)
 
@@ -82,12 +82,12 @@ class Tokens:
         return cls(ids, indptr)
 
 
-# Tokens, or the encoder's pooled states of the texts, where it is not to be trained.
+# Tokens, or the encoder's pooled states of the texts, where it is not trained.
 Texts = Tokens | NDArray[np.float32]
 
 
 def load_tokenizer(folder: Path):  # type: ignore[no-untyped-def]  # noqa: ANN201 - an extra
-    """The fast tokenizer that lies beside an encoder."""
+    """The fast tokenizer in an encoder's folder."""
     try:
         from tokenizers import Tokenizer
     except ImportError:
@@ -99,9 +99,9 @@ def load_tokenizer(folder: Path):  # type: ignore[no-untyped-def]  # noqa: ANN20
 
 @lru_cache(maxsize=4)
 def _cutting_tokenizer(folder: Path, max_tokens: int, written: int):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    """Reading one takes as long as encoding three documents does, so it is kept while it stands.
+    """A tokenizer that truncates; cached, as loading takes as long as encoding three documents.
 
-    ``written`` is when its file was: another one in its place is read anew.
+    ``written`` is when its file was written: a replaced file is loaded again.
     """
     tokenizer = load_tokenizer(folder)
     tokenizer.enable_truncation(max_tokens)
@@ -109,10 +109,10 @@ def _cutting_tokenizer(folder: Path, max_tokens: int, written: int):  # type: ig
 
 
 def tokenize(texts: Sequence[str], folder: Path, max_tokens: int) -> Tokens:
-    """Token ids of every text, special tokens included, cut to ``max_tokens``.
+    """Token ids of every text, special tokens included, truncated to ``max_tokens``.
 
-    A tokenizer reads a text to its end before it cuts. Most texts fill their tokens long before, so
-    they are begun only, up to a space; those that do not fill them are read whole.
+    A tokenizer reads a whole text before it truncates. Most texts reach the limit long before their
+    end, so only their beginnings are read, up to a space; those that fall short are read whole.
     """
     written = (folder / "tokenizer.json").stat().st_mtime_ns
     tokenizer = _cutting_tokenizer(folder, max_tokens, written)
@@ -135,7 +135,7 @@ def tokenize(texts: Sequence[str], folder: Path, max_tokens: int) -> Tokens:
 
 
 def token_counter(folder: Path) -> Callable[[str], int]:
-    """Counts the tokens of a text as the tokenizer in a folder does, special ones left out."""
+    """Counts the tokens of a text as the tokenizer in a folder does, without special ones."""
     tokenizer = load_tokenizer(folder)
     tokenizer.no_truncation()
     return cache(lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids))

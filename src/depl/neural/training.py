@@ -6,8 +6,8 @@
 
 DE-ret is ``dual`` over label names, DEPL ``dual`` over pseudo descriptions, DEPL+c ``joint``.
 
-Texts come as ``Tokens``, and the encoder is trained; or as an array of its pooled states, and it is
-left as it is (the frozen recipe for CPUs: states are computed once, training takes seconds).
+Texts are ``Tokens``, and the encoder is trained; or an array of its pooled states, and it is left
+as it is (the frozen recipe for CPUs: states are computed once, training takes seconds).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from depl.neural.losses import Classify, Objective, Retrieve, make_loss
 from depl.neural.sampling import LabelSampler
 from depl.neural.tokens import Texts, Tokens
 
-_TELL_EVERY = 20  # steps between two looks at the loss: a look makes the GPU wait
+_TELL_EVERY = 20  # steps between two readings of the loss: reading it makes the GPU wait
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """How long, in what portions, and how fast.
+    """Epochs, batches and learning rates.
 
     The learning rates rise over the first ``warmup`` share of the steps and fall linearly to zero
     over the rest. ``alive`` is the share of each branch's own loss in the joint one. A batch is
-    computed in ``accumulate`` portions where it does not fit the memory at once. ``patience`` is
+    computed in ``accumulate`` portions where it does not fit in memory. ``patience`` is
     the number of epochs without a better validation score after which training stops early.
     """
 
@@ -69,11 +69,11 @@ class Validation:
 
 @dataclass(frozen=True)
 class Progress:
-    """What an observer is told, every few steps and after every epoch."""
+    """What an observer gets, every few steps and after every epoch."""
 
     step: int
     epoch: int  # from 1
-    loss: float  # mean since the last time
+    loss: float  # mean since the last reading
     documents_per_second: float
     epoch_ends: bool
     validation: Validation | None = None
@@ -83,7 +83,7 @@ class Progress:
 class Outcome:
     """How training went."""
 
-    epochs: int  # the best number of them: with what the encoder is left
+    epochs: int  # the best number of them: those of the encoder's final weights
     score: float | None  # its validation score
 
 
@@ -109,12 +109,12 @@ def train(
     Parameters
     ----------
     encoder : DualEncoder
-        On the device where training is to happen. It is left ready to encode, as it was after its
-        best epoch.
+        On the device to train on. Afterwards it is ready to encode, with the weights of its best
+        epoch.
     documents : Tokens or array of shape (n_documents, size)
-        The training documents, or their pooled states if the encoder is to stay as it is.
+        The training documents, or their pooled states if the encoder is frozen.
     Y : csr_array of shape (n_documents, n_labels)
-        Who carries which label.
+        Which document carries which label.
     objective : {"classifier", "dual", "joint"}
         What to minimise.
     schedule : Schedule
@@ -126,17 +126,17 @@ def train(
     seed : int
         Decides order, subsets and dropout, step by step.
     stop_after : int or None
-        End after so many epochs of the schedule, such as were best in an earlier training.
+        End after this many epochs of the schedule, such as the best number of an earlier training.
     validate : callable or None
         Scores the encoder after every epoch; the best epoch's weights are kept.
     checkpoint : Checkpoint or None
-        Where to keep the place from which a killed training goes on.
+        Where a killed training resumes from.
     processes : Processes or None
-        With whom this process trains; None: alone.
+        The processes that train together; None: only this one.
     observe : callable
-        Told every few steps, and of every epoch.
+        Called every few steps, and after every epoch.
     title : str
-        What the progress bar calls this training.
+        The name of this training in the progress bar.
     """
     team = processes or Processes(device=encoder.device)
     frozen = not isinstance(documents, Tokens)
@@ -148,7 +148,7 @@ def train(
         fused=True,  # one pass over the weights: on a CPU ten times faster with 10 million of them
     )
     rates = [group["lr"] for group in optimizer.param_groups]
-    parameters = list(encoder.parameters())  # walking the modules takes a millisecond
+    parameters = list(encoder.parameters())  # iterating over the modules takes a millisecond
     n, size = len(documents), schedule.batch_size
     per_epoch = -(-n // size)
     epochs = schedule.epochs if stop_after is None else min(stop_after, schedule.epochs)
@@ -201,7 +201,7 @@ def train(
 
 @dataclass
 class _Place:
-    """How far training is, and its best epoch so far: what a checkpoint keeps beside weights."""
+    """How far training is, and its best epoch so far: what a checkpoint has besides weights."""
 
     step: int = 0
     best: int = 0
@@ -209,7 +209,7 @@ class _Place:
 
 
 class _Meter:
-    """Mean loss and speed since it was last read; looking at the loss makes a GPU wait."""
+    """Mean loss and speed since the last reading; reading the loss makes a GPU wait."""
 
     def __init__(self, tell: Tell, observe: Callable[[Progress], None], epochs: int) -> None:
         self._tell, self._observe, self._epochs = tell, observe, epochs
@@ -226,7 +226,7 @@ class _Meter:
         self._documents += documents
 
     def pause(self) -> None:
-        """Training rests from here to the next reading: validation is not its speed."""
+        """Pause until the next reading: validation does not count for the speed."""
         float(self._losses[-1])  # wait for the GPU
         self._seconds = time.perf_counter() - self._start
 
@@ -260,12 +260,12 @@ def _gradients(
     accumulate: int,
     team: Processes,
 ) -> Tensor:
-    """Leave the gradient of the batch's loss in the parameters; gives the loss.
+    """Leave the gradient of the batch's loss in the parameters; returns the loss.
 
-    The batch is cut into portions, some for each process; the label subset is the whole batch's, so
-    that neither the number of processes nor that of portions changes what is minimised.
+    The batch is split into portions, some for each process; the label subset is the whole batch's,
+    so neither the number of processes nor that of portions changes what is minimised.
     """
-    # Everything random hangs on the number of the step, so training can go on from any.
+    # Everything random depends on the step number, so training can resume from any.
     rng = np.random.default_rng([*seed, 1])
     torch.manual_seed(int(rng.integers(2**62)) + team.rank)
     subset = loss_of.subset(rows, rng)
@@ -289,7 +289,7 @@ def parameter_groups(
         ([] if frozen else list(encoder.bert.parameters()), schedule.encoder_lr),
         (poolers, schedule.pooler_lr),
         (head, schedule.head_lr),
-        # Seen on EURLEX57K: started at 10 and at the poolers' rate the scale hardly moved, and
+        # On EURLEX57K, with a start at 10 and the poolers' rate, the scale hardly changed, and
         # DEPL stayed 2 points of P@1 and 14 of tail macro-F1 behind.
         ([encoder.logit_scale, encoder.logit_bias], schedule.scale_lr),
     ]

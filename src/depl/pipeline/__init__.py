@@ -1,1 +1,1 @@
-"""Making a run: stages, each with what it needs."""
+"""Make a run: stages, each with what it needs."""

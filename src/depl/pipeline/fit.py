@@ -1,9 +1,9 @@
-"""From a training corpus to a run folder, making only what is not there yet.
+"""From a training corpus to a run folder, making only what is missing or outdated.
 
 Every stage writes into a temporary folder that is renamed when it is complete; then the manifest
 gets the stage's *fingerprint*: a hash of its settings and of the fingerprints of the stages it
 needs. A stage whose fingerprint is in the manifest is skipped. Resuming after a kill, changing one
-setting, and ``--until``/``--from`` are all this one rule.
+setting, and ``--until``/``--from`` all follow from this rule.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to a stage; ``fit`` tells its observer."""
+    """What happened to a stage; passed to the observer of ``fit``."""
 
     stage: str
     kind: Literal["kept", "started", "done"]
@@ -43,7 +43,7 @@ class Event:
     seconds: float = 0.0
 
 
-_NOTHING: str | None = None  # what the first process tells the others where a stage is kept
+_NOTHING: str | None = None  # what the first process sends to the others where a stage is kept
 
 
 def fit(
@@ -132,7 +132,7 @@ def fit(
 
 
 def _launched(config: Config) -> Processes | None:
-    """The processes of ``accelerate launch``; None where this one is alone."""
+    """The processes of ``accelerate launch``; None where there is only one."""
     if not config.neural or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return None
     from depl.neural.distributed import Processes
@@ -162,7 +162,7 @@ def _bring_up_to_date(
     team: Processes | None,
     observe: Callable[[Event], None],
 ) -> str:
-    """Make a stage unless it is valid; gives its fingerprint."""
+    """Make a stage unless it is valid; returns its fingerprint."""
     settings = stage.settings(config)
     wanted = fingerprint(stage.name, settings, inputs)
     manifest = run.manifest()
@@ -179,7 +179,7 @@ def _bring_up_to_date(
         return wanted
     observe(Event(stage.name, "started", _difference(entry, settings, forced)))
     # Until the stage is complete, neither it nor what needs it is in the manifest: a kill at any
-    # moment leaves a folder that the next fit knows to be unfinished.
+    # moment leaves a folder that the next fit recognises as unfinished.
     for name in dependents(stage.name):
         manifest["stages"].pop(name, None)
     run.write_manifest(manifest)
@@ -205,7 +205,7 @@ def _bring_up_to_date(
 
 
 def _difference(entry: dict[str, Any] | None, settings: dict[str, Any], forced: bool) -> str:
-    """Why a stage that is there is made again, in words."""
+    """Why an existing stage is made again, in words."""
     if entry is None:
         return ""
     if forced:
@@ -220,9 +220,9 @@ def _difference(entry: dict[str, Any] | None, settings: dict[str, Any], forced: 
 
 
 def _refuse_strangers(run: Run) -> None:
-    """Never write into a folder that holds something else."""
+    """Never write into a folder with other contents."""
     if run.path.is_dir() and not run.has_manifest:
-        # A fit that was killed in its first instant leaves hidden files and nothing else.
+        # A fit that was killed at its very start leaves only hidden files.
         others = [p.name for p in run.path.iterdir() if not p.name.startswith(".")]
         if others:
             raise RunError(
@@ -263,7 +263,7 @@ def _versions() -> dict[str, str]:
 
 
 def _peak_memory_mb() -> int | None:
-    """The most memory this process ever held; None where the system does not tell."""
+    """The peak memory of this process; None where the system does not report it."""
     try:
         import resource
     except ImportError:  # not on Windows

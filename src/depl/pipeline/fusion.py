@@ -1,4 +1,4 @@
-"""The stage that ends every run: the parts' rankings become one."""
+"""The last stage of every run: the rankings of all parts become one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from depl.pipeline.work import Work
 
 
 def make_fusion(work: Work) -> None:
-    """What combines the parts' rankings, and thresholds: fitted on the held-out documents."""
+    """The fusion and the thresholds, fitted on the held-out documents."""
     run, config = work.run, work.config
     held_out, rest = run.slice
     X, depth = run.train_vectors()[held_out], config.fusion.depth

@@ -35,15 +35,15 @@ from depl.run.config import ClassifierConfig, Config, RetrievalConfig
 from depl.run.folder import FOLDS, STATES, Fold, Run
 
 _TEXTS_OF: dict[Fold, str] = {"final": "descriptions", "held_out": "held_out"}
-_BEST = 5  # labels a document that decide when to stop
+_BEST = 5  # labels per document that decide when to stop
 
 
 def make_negatives(work: Work) -> None:
-    """How each fold's SVM ranks the documents it was fitted on: the best wrong labels are hard."""
+    """Each fold's SVM ranks the documents it was fitted on: the best wrong labels are hard."""
     run = work.run
     X, most = run.train_vectors(), int(np.diff(run.Y.indptr).max(initial=0))
     for fold in FOLDS:
-        # A document's own labels are passed over, so there must be room for them.
+        # A document's own labels are skipped, so there must be room for them.
         depth = work.config.retrieval.hard_negatives + most
         ranking = run.svm(fold).rank(X[run.rows(fold)], min(depth, len(run.labels)))
         storage.write_ranking(work.folder / f"{fold}.safetensors", ranking)
@@ -57,12 +57,12 @@ def make_documents(work: Work) -> None:
 
 
 def make_label_texts(work: Work) -> None:
-    """The same of names and, where labels are known by them, pseudo descriptions."""
+    """The same for names and, where labels are described by them, pseudo descriptions."""
     run, config = work.run, work.config
     texts = {"names": run.labels.names}
     if config.retrieval.label_text == "description":
         texts |= {_TEXTS_OF[fold]: run.descriptions(fold).texts for fold in FOLDS}
-    longest = config.descriptions.max_tokens + 2  # with the two special ones
+    longest = config.descriptions.max_tokens + 2  # with the two special tokens
     for name, some in texts.items():
         _keep_texts(work, work.folder / name, some, longest, "label")
 
@@ -77,7 +77,7 @@ def _keep_texts(work: Work, folder: Path, texts: Sequence[str], longest: int, si
 
 
 def make_classifier(work: Work) -> None:
-    """Encoder and head: the first neural stage, held out and final."""
+    """Encoder and head: the first neural stage, held-out and final."""
     config, n_labels = work.config, len(work.run.labels)
     _train_both_folds(
         work, "classifier", lambda fold: new_encoder(config, n_labels), config.classifier
@@ -85,7 +85,7 @@ def make_classifier(work: Work) -> None:
 
 
 def make_encoder(work: Work) -> None:
-    """DE-ret, DEPL or DEPL+c: the second neural stage, held out and final."""
+    """DE-ret, DEPL or DEPL+c: the second neural stage, held-out and final."""
     run, objective = work.run, work.config.retrieval.objective
 
     def start(fold: Fold) -> DualEncoder:
@@ -100,7 +100,7 @@ def _train_both_folds(
     start: Callable[[Fold], DualEncoder],
     section: ClassifierConfig | RetrievalConfig,
 ) -> None:
-    """Train without the validation slice until it is best there, then as long on everything."""
+    """Train without the validation slice to find the best epoch, then that long on everything."""
     outcome: Outcome | None = None
     team = _team(work)
     source = encoder_files.find_encoder(work.config.encoder.name)
@@ -109,7 +109,7 @@ def _train_both_folds(
         stop_after = outcome.epochs if outcome is not None else None
         outcome = _train(work, encoder, objective, section, fold, stop_after, team)
         if objective == "dual":
-            encoder.head = None  # it belongs to the encoder as it was before
+            encoder.head = None  # it belongs to the encoder before this stage
         if team.first:
             target = work.folder if fold == "final" else work.folder / fold
             max_tokens = work.config.encoder.max_tokens
@@ -174,7 +174,7 @@ def make_index(work: Work) -> None:
 
 
 def held_out_rankings(run: Run, config: Config) -> dict[str, Ranking]:
-    """How the neural parts, trained without the validation slice, rank it."""
+    """Rankings of the validation slice by the neural parts of the held-out fit."""
     encoder = encoder_files.load(run.encoder_folder("encoder", "held_out"))
     encoder.to(Processes.launched(config.device).device)
     held_out, rest = run.slice
@@ -192,7 +192,7 @@ def held_out_rankings(run: Run, config: Config) -> dict[str, Ranking]:
 
 
 def _index_names(run: Run, config: Config, encoder: DualEncoder) -> LabelIndex | None:
-    """The labels' names; None where the label texts are the names: it would be a part twice."""
+    """The labels' names; None where the label texts are the names: it would duplicate a part."""
     if config.retrieval.label_text == "name":
         return None
     return index_labels(encoder, run.texts("label_texts", "names"))
@@ -229,7 +229,7 @@ def _label_texts(run: Run, config: Config, fold: Fold) -> Texts:
 
 
 def schedule_of(section: ClassifierConfig | RetrievalConfig) -> Schedule:
-    """How long and how fast a stage trains, by its settings."""
+    """The training schedule of a stage, by its settings."""
     names = ("epochs", "batch_size", "accumulate", "encoder_lr", "pooler_lr", "head_lr", "patience")
     settings = {name: getattr(section, name) for name in names}
     if isinstance(section, RetrievalConfig):

@@ -1,7 +1,7 @@
 """The stages of a run as a table: what each needs, and which settings it depends on.
 
-A setting remakes the stages that name it, and those that need them; no others. The order is one in
-which every stage comes after what it needs.
+A changed setting remakes the stages that name it and those that need them, and no others. Every
+stage comes after the stages it needs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Stage:
     Parameters
     ----------
     name : str
-        The stage's name, and that of its folder.
+        The name of the stage and of its folder.
     make : callable
         Makes the result in ``Work.folder``.
     needs : tuple of str
@@ -34,7 +34,7 @@ class Stage:
     wanted : callable
         Whether a run with these settings has it.
     shared : bool
-        Whether all processes make it together, where there are several.
+        Whether all processes make it together, if there are several.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Stage:
 def _neural(
     name: str, *needs: str, settings: Callable[[Config], Settings], shared: bool = False
 ) -> Stage:
-    """A stage of the neural half, which is imported when it is needed and not before."""
+    """A stage of the neural half, which is imported only when it is needed."""
 
     def make(work: Work) -> None:
         from depl.pipeline import neural
@@ -78,7 +78,7 @@ def _label_texts(c: Config) -> Settings:
 
 
 def _frozen(c: Config, **pooling: str) -> Settings:
-    """What the states of a frozen encoder depend on; a trained one has none."""
+    """What the states of a frozen encoder depend on; with a trained one there are none."""
     return {"int8": c.encoder.int8, **pooling} if c.encoder.training == "frozen" else {}
 
 

@@ -1,4 +1,4 @@
-"""What a stage is given to do its work."""
+"""What a stage gets to do its work."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ class Work:
     config: Config
     folder: Path  # becomes the stage's folder when it is complete
     scratch: Path  # survives a kill, so that long work can be continued; need not exist
-    processes: Processes | None = None  # who makes a shared stage together
+    processes: Processes | None = None  # the processes that make a shared stage together

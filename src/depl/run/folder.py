@@ -1,4 +1,4 @@
-"""A run folder: what is where in it, and how each stage's result is read.
+"""A run folder: its files, and how each stage's result is read.
 
 ::
 
@@ -8,15 +8,15 @@
     features/       the fitted tf-idf; X.safetensors, the vectors of the training documents
     linear/         the SVM
     held_out/       slice.safetensors: which documents are held out; the SVM fitted without them
-    descriptions/   keywords, pseudo descriptions, name vectors; held_out/ in it: by that SVM
+    descriptions/   keywords, pseudo descriptions, name vectors; held_out/: by that SVM
     negatives/      the SVM's ranking of the documents it was fitted on, for hard negatives
     documents/      token ids of the training documents; their states, if the encoder is frozen
-    label_texts/    the same of names, descriptions and held_out descriptions
-    classifier/     the encoder after the first neural stage; held_out/ in it: of the held-out fit
+    label_texts/    the same for names, descriptions and held-out descriptions
+    classifier/     the encoder after the first neural stage; held_out/: that of the held-out fit
     encoder/        the encoder after the second, likewise
     index/          labels/, names/, documents/: their vectors
     fusion/         how the parts' rankings become one; thresholds.json
-    labels/         people's edits of labels
+    labels/         edits of labels
     logs/           training curves
     report/         what ``depl evaluate`` wrote
 
@@ -98,7 +98,7 @@ class Run:
 
     @property
     def has_manifest(self) -> bool:
-        """Whether the folder says that it is a run."""
+        """Whether the folder is a run."""
         return (self.path / "manifest.json").is_file()
 
     def manifest(self) -> dict[str, Any]:
@@ -165,13 +165,13 @@ class Run:
         return settings
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep a second process from fitting the same folder at the same time."""
+        """Prevent a second process from fitting the same folder at the same time."""
         busy = f"Another process is fitting {self.path} right now."
         return storage.locked(
             self.path / ".lock", busy=f"{busy} Wait for it, or choose another --out."
         )
 
-    # What the stages keep
+    # What the stages made
 
     def config(self) -> Config:
         """The settings the run was last fitted with."""
@@ -261,7 +261,7 @@ class Run:
         return Fusion.load(self.require("fusion"))
 
     def thresholds(self) -> Thresholds:
-        """From which probability on to suggest."""
+        """The probabilities above which to suggest."""
         return Thresholds.load(self.require("fusion"))
 
 
@@ -280,12 +280,12 @@ def _matrix(path: Path) -> csr_array:
 
 
 def write_matrix(path: Path, matrix: csr_array) -> None:
-    """Keep a sparse matrix such as Y or X."""
+    """Write a sparse matrix such as Y or X."""
     storage.write_tensors(path, {"matrix": matrix})
 
 
 def write_corpus(folder: Path, corpus: Corpus) -> None:
-    """Keep the training documents, the label set, and who carries what."""
+    """Write the training documents, the label set, and which document carries which label."""
     storage.write_labels(folder / "labels.parquet", corpus.labels)
     storage.write_corpus(folder / "train.parquet", corpus)
     write_matrix(folder / "Y.safetensors", corpus.Y)

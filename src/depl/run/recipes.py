@@ -26,7 +26,7 @@ _PAPER: Recipe = {
     },
     # The paper gives no batch size. Its label subsets do: 300 hold all labels and 10 hard negatives
     # of up to 19 documents of EURLex-4K (5.3 labels each), 500 those of 17 of Wiki10-31K (18.64).
-    # With more documents a batch, positives and hard negatives alone would exceed the subset.
+    # With more documents per batch, positives and hard negatives alone would exceed the subset.
     "classifier": {"batch_size": 16, "encoder_lr": 5e-5, "pooler_lr": 1e-4, "head_lr": 2e-3},
     "retrieval": {
         "alive": 0.0,
@@ -52,7 +52,7 @@ RECIPES: dict[str, Recipe] = {
     "cpu-frozen": {
         "descriptions": {"max_tokens": 32},
         "encoder": {"training": "frozen", "int8": True},
-        # Starting from a classifier took the document pooler away from the labels' space: PSP@5
+        # Starting from a classifier moved the document pooler away from the labels' space: PSP@5
         # 49 instead of 55 on the demo's validation slice (45 for the SVM).
         "classifier": {"epochs": 0},
         "retrieval": {"epochs": 20, "pooler_lr": 3e-3, "head_lr": 3e-2, "patience": 6},
@@ -68,6 +68,6 @@ RECIPES: dict[str, Recipe] = {
         classifier={"epochs": 6, "encoder_lr": 1e-5, "head_lr": 1e-3},
         retrieval={"epochs": 6, "labels_per_batch": 500},
     ),
-    # APLC-XLNet took 15 epochs, of 192 tokens a document. One is 74,000 steps here: 4 at most.
+    # APLC-XLNet took 15 epochs, with 192 tokens per document. One is 74,000 steps here: 4 at most.
     "amazoncat-13k": _with(_PAPER, classifier={"epochs": 4}, retrieval={"epochs": 4}),
 }

@@ -1,7 +1,7 @@
-"""A run in memory: all of it that depends on its labels, in one object that never changes.
+"""A run in memory: everything that depends on its labels, in one immutable object.
 
-An edit of labels makes another ``State``; whoever holds one sees labels, weights and vectors that
-belong together, whatever other threads do.
+An edit of labels makes another ``State``, so that the labels, weights and vectors of one are always
+consistent, whatever other threads do.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class State:
     retriever : TextRetriever or None
         The neural parts, where the run has them.
     removed : mapping of int to str
-        Positions of labels that were removed, and the ids they had; nothing ranks them.
+        Positions of labels that were removed, and the ids they had; they are never ranked.
     """
 
     labels: LabelSet
@@ -85,9 +85,9 @@ class State:
     def rank(
         self, texts: Sequence[str], k: int, vectors: Vectors | None = None
     ) -> dict[str, Ranking]:
-        """The k best labels of every text by each part: svm, names and, if there are, neural ones.
+        """The k best labels of every text by each part: svm, names and any neural ones.
 
-        Vectors that ``encode`` has already made of the texts can be given: they are expensive.
+        The texts' vectors by ``encode`` can be given: they are expensive.
         """
         if vectors is None:
             vectors = self.encode(texts)

@@ -1,7 +1,7 @@
 """The compiled inner loops of the one-vs-all SVM.
 
-A *block* is some dozens of labels solved together. Its weights are a terms x labels array, so
-that one walk over a document's terms reads whole cache lines and scores or updates all labels of
+A *block* is a few dozen labels solved together. Its weights are a terms x labels array, so
+that one pass over a document's terms reads whole cache lines and scores or updates all labels of
 the block with vector instructions. The last row of the weights belongs to a constant term of value
 1, the bias.
 
@@ -21,7 +21,7 @@ _FAST = {"contract", "nsz", "arcp", "reassoc"}
 def _score(indices, data, first, last, W, f):  # type: ignore[no-untyped-def]
     """Scores of one document, whose terms are those from ``first`` to ``last``, into ``f``.
 
-    Four terms at a time: the scores then go through memory a quarter as often.
+    Four terms at a time: the scores are then read and written a quarter as often.
     """
     width = len(f)
     row = W[-1]
@@ -53,8 +53,8 @@ def sweep(  # type: ignore[no-untyped-def]
 ):
     """One pass of dual coordinate descent over the documents in ``order``.
 
-    Returns how many documents moved by more than ``epsilon`` (they are brought to the front of
-    ``order``), and the farthest move.
+    Returns how many documents changed by more than ``epsilon`` (they are moved to the front of
+    ``order``), and the largest change.
     """
     width = W.shape[1]
     f = np.empty(width, np.float32)
@@ -100,7 +100,7 @@ def sweep(  # type: ignore[no-untyped-def]
 def check(  # type: ignore[no-untyped-def]
     indptr, indices, data, pos_ptr, pos_col, W, A, C, diagonal, squared
 ):
-    """Each label's primal and dual objective, exactly, without moving anything."""
+    """Each label's exact primal and dual objective; changes nothing."""
     n = len(indptr) - 1
     width = W.shape[1]
     f = np.empty(width, np.float32)
@@ -141,7 +141,7 @@ def top_scores(  # type: ignore[no-untyped-def]
     """Best labels of the documents ``first`` to ``last``; ``w_*`` are the weights term by term."""
     n_labels = len(bias)
     k = out_labels.shape[1]
-    if k == 0:  # no place to write to: value[k - 1] would lie before the array
+    if k == 0:  # nowhere to write: value[k - 1] would be before the array
         return
     scores = np.empty(n_labels, np.float32)
     for i in range(first, last):

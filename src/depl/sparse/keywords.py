@@ -18,7 +18,7 @@ _FILE = "descriptions.parquet"
 
 @dataclass(frozen=True)
 class Keywords:
-    """For every label its heaviest terms, heaviest first.
+    """The terms with the largest weights of every label, largest first.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Keywords:
 def top_keywords(
     weights: csr_array, terms: Sequence[str], n: int = 20, *, numbers: bool = True
 ) -> Keywords:
-    """Pick the n largest positive weights of every label; equal weights go by term order.
+    """Pick the n largest positive weights of every label; ties in term order.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def top_keywords(
 
 
 def count_words(text: str) -> int:
-    """How many words a text has: the budget's unit as long as there is no encoder."""
+    """The number of words of a text: what the budget counts where there is no encoder."""
     return len(text.split())
 
 
@@ -92,9 +92,9 @@ def describe(
 ) -> list[str]:
     """Write every label's pseudo description.
 
-    The name always stands whole; keywords follow in order as long as the budget lasts, and none is
-    cut in the middle. A label without keywords, because no training document carries it, has its
-    other names in their place.
+    The name is never cut; keywords follow in order until the budget is used up, and none is
+    cut in the middle. A label without keywords, because no training document carries it, gets its
+    alternative names instead.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def _fill(
 
 @dataclass(frozen=True)
 class Descriptions:
-    """Every label's pseudo description, and its keywords with their weights, heaviest first."""
+    """Every label's pseudo description, and its keywords with their weights, largest first."""
 
     texts: list[str]
     keywords: list[list[tuple[str, float]]]
@@ -165,7 +165,7 @@ class Descriptions:
             How many keywords a label gets at most.
         numbers : bool
             Whether terms without a letter go into the descriptions, too. A number such as 1408
-            tells the SVM much, and a reader or an encoder nothing.
+            is informative to the SVM, but not to a reader or an encoder.
         max_tokens, count_tokens
             As in ``describe``.
         """

@@ -1,4 +1,4 @@
-"""Labels whose names are in the text: the oldest way to index, and one that needs no example."""
+"""Labels whose names are in the text: the oldest way to index; it needs no examples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 512  # documents whose matches are in memory together
 
 
 class NameMatch:
-    """Scores a label by the cosine of its name, or its best other name, with the document.
+    """Scores a label by the cosine of its best-matching name with the document.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class NameMatch:
         matches = csr_array(X @ self._terms)
         rows = np.repeat(np.arange(X.shape[0]), np.diff(matches.indptr))
         labels, scores = self.owner[matches.indices], matches.data
-        # A label's best name first, the rest of its names out.
+        # Keep a label's best name and drop its others.
         order = np.lexsort((-scores, labels, rows))
         rows, labels, scores = rows[order], labels[order], scores[order]
         best = np.ones(len(rows), bool)
@@ -69,7 +69,7 @@ class NameMatch:
 def names_and_owners(
     names: Sequence[str], alt_names: Sequence[Sequence[str]]
 ) -> tuple[list[str], NDArray[np.int64]]:
-    """All names of all labels, and whose each is.
+    """All names of all labels, and the label of each.
 
     Examples
     --------

@@ -6,11 +6,11 @@ For every label l with at least one training document this minimises::
 
 where b is the weight of a constant feature of value 1, so it is regularised like the rest (that is
 liblinear's ``-s 1 -B 1`` and ``-s 3 -B 1``). Labels are solved in blocks of 64 by dual coordinate
-descent: sweeps over the documents that still move, a sweep over all documents when those are at
-rest, and an exact check of every label's duality gap before the block is called solved. A block
-depends on nothing but its labels and the seed, so threads do not change the result.
+descent: sweeps over the documents that still change, a sweep over all documents when those have
+converged, and an exact check of every label's duality gap before the block counts as solved. A
+block depends only on its labels and the seed, so threads do not change the result.
 
-Two corrections come after the optimum, both chosen on slices of EURLEX57K's and TIB-en's training
+Two corrections follow the optimisation, both chosen on slices of EURLEX57K's and TIB-en's training
 documents, where each raised P, PSP and tail macro-F1 together: small weights are noise and are
 dropped, and the scores of rare labels, whose few positives cannot pull w far against the
 regulariser, are raised against those of common ones.
@@ -38,17 +38,17 @@ _SETTINGS = ("loss", "C", "cull", "rare_bonus", "tol", "seed")
 
 Loss = Literal["squared_hinge", "hinge"]
 
-# Labels a block. The wider, the less of the time goes into walking over a document's terms; beyond
-# 64 labels (EURLEX57K: 8.5 MB of weights) a block leaves the cache, and 128 are no faster a label.
-# Few labels go into narrower blocks, so that no core waits long for another.
+# Labels per block. The wider, the less time is spent iterating over a document's terms; beyond 64
+# labels (EURLEX57K: 8.5 MB of weights) a block exceeds the cache, and 128 are no faster per label.
+# Few labels are split into narrower blocks, so that no core waits long for another.
 _WIDE, _NARROW = 64, 32
 _FEW = 1_000
 _LINE = 16  # floats in a cache line; blocks are padded to whole lines
 
-_STILL = np.float32(3e-3)  # a document whose dual step is smaller rests until the next full sweep
-_CALM = 0.1  # the gap is worth checking once no document moves farther than this
-_INNER = 0.3  # back to all documents when those that move are this much calmer than before
-_SWEEPS = 10  # at most, over the moving documents between two sweeps over all of them
+_STILL = np.float32(3e-3)  # a document with a smaller step is skipped until the next full sweep
+_CALM = 0.1  # check the gap once no document changes by more than this
+_INNER = 0.3  # return to all documents when the largest change has shrunk to this share
+_SWEEPS = 10  # at most, over the changing documents between two sweeps over all of them
 _MAX_FULL_SWEEPS = 60
 _RANK_CHUNK = 256  # documents a thread ranks at a time
 
@@ -57,12 +57,12 @@ _ByTerm = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
 class OneVsAllSVM:
-    """A linear SVM a label, with sparse weights.
+    """One linear SVM per label, with sparse weights.
 
     Parameters
     ----------
     loss : {"squared_hinge", "hinge"}
-        The paper's is the hinge; its square is what most linear solvers of the field take.
+        The paper's is the hinge; its square is what most linear solvers use.
     C : float
         Weight of the loss against the regulariser.
     cull : float
@@ -75,7 +75,7 @@ class OneVsAllSVM:
     seed : int
         For the order in which documents are visited.
     n_threads : int or None
-        None means one a core. The result does not depend on it.
+        None means one per core. The result does not depend on it.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class OneVsAllSVM:
         """Solve every label; X is documents x terms, Y documents x labels."""
         if X.shape[0] != Y.shape[0]:
             raise CorpusError(f"X has {X.shape[0]} documents and Y has {Y.shape[0]}.")
-        # Terms from common to rare: the rows of W that are needed most lie side by side in the
+        # Terms from common to rare: the rows of W that are used most are then adjacent in the
         # cache, which makes a solve a sixth faster than in alphabetical order.
         by_frequency = np.argsort(-np.bincount(X.indices, minlength=X.shape[1]), kind="stable")
         documents = _Rows(csr_array(X.tocsc()[:, by_frequency]))
@@ -188,9 +188,9 @@ class OneVsAllSVM:
         return svm
 
     def _by_term(self) -> _ByTerm:
-        """The weights term by term, as ranking reads them; turned around once for one ``weights_``.
+        """The weights term by term, as ranking reads them; transposed once per ``weights_``.
 
-        A single text is ranked in less time than it takes to turn them.
+        Ranking a single text takes less time than transposing them.
         """
         if self._turned is None or self._turned[0] is not self.weights_:
             turned = self.weights_.tocsc()
@@ -204,7 +204,7 @@ class OneVsAllSVM:
     def _solve_block(
         self, documents: _Rows, Y: csr_array, rng: np.random.Generator
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Solve the labels of a block together; gives weights, biases under them, duality gaps."""
+        """Solve the labels of a block together; returns weights, with biases below, and gaps."""
         n_docs, n_labels = Y.shape
         C = np.float32(self.C)
         squared = self.loss == "squared_hinge"
@@ -252,10 +252,10 @@ class _Rows:
 
 
 def _blocks(order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Share out labels, given from common to rare, over blocks of about equal size.
+    """Distribute labels, given from common to rare, over blocks of about equal size.
 
-    Labels of like frequency share a block, so that rare ones do not wait for common ones. The most
-    common ones, which take longest, are half a block, so that no core is left alone with them.
+    Labels of similar frequency share a block, so that rare ones do not wait for common ones. The
+    most common ones, which take longest, are half a block, so that no core is left alone with them.
     """
     width = _WIDE if len(order) > _FEW else _NARROW
     first, rest = order[: width // 2], order[width // 2 :]

@@ -1,6 +1,6 @@
 """Texts to tf-idf vectors over lemmas (section 3.1 of the paper).
 
-The work is arranged so that Python touches each token once: worker processes turn documents into
+The work is arranged so that Python handles each token once: worker processes turn documents into
 counts of *surface forms*; only the distinct forms (75,000 for 26 million tokens of EURLEX57K) are
 lemmatised, and the columns of forms with one lemma are added up.
 """
@@ -30,7 +30,7 @@ _SETTINGS = ("analyzer", "language", "min_df", "max_df", "sublinear_tf")
 
 WORD = re.compile(r"\w\w+")
 _CHUNK = 1_000  # documents a worker takes at a time
-_PORTION = 4_096  # documents that are weighed at a time
+_PORTION = 4_096  # documents that are weighted at a time
 _SERIAL_BELOW = 8_000  # documents; for fewer, starting workers costs more than it saves
 
 
@@ -49,14 +49,14 @@ class TfidfFeatures:
     max_df : float
         Terms in a larger share of the documents are left out.
     sublinear_tf : bool
-        Use 1 + ln(tf) in place of tf.
+        Use 1 + ln(tf) instead of tf.
     n_jobs : int or None
-        Worker processes; None means one a core. The result does not depend on it.
+        Worker processes; None means one per core. The result does not depend on it.
 
     Attributes
     ----------
     terms_ : list of str
-        The terms, sorted; the columns of what ``transform`` gives.
+        The terms, sorted; the columns of what ``transform`` returns.
     idf_ : array of float32
         Inverse document frequencies, ln((1 + n) / (1 + df)) + 1.
 
@@ -91,10 +91,10 @@ class TfidfFeatures:
         return self
 
     def fit_transform(self, texts: Sequence[str]) -> csr_array:
-        """Learn the terms and give the vectors of the same texts (documents x terms, float32)."""
+        """Learn the terms and return the vectors of the same texts (documents x terms, float32)."""
         forms, counts = self._count_forms(texts)
         of_form = self._terms_of(forms)
-        # Not np.unique: its array would give every term the room of the longest.
+        # Not np.unique: its array would need as much memory for every term as for the longest.
         terms = sorted(set(of_form))
         position = {term: j for j, term in enumerate(terms)}
         column_of_form = np.array([position[term] for term in of_form], dtype=np.int64)
@@ -138,7 +138,7 @@ class TfidfFeatures:
         return features
 
     def places(self, text: str, terms: Collection[str]) -> dict[str, list[tuple[int, int]]]:
-        """Where terms stand in a text: the first character of each word form, and one past its end.
+        """Where terms occur in a text: the first character of each word form, and one past its end.
 
         Examples
         --------
@@ -192,7 +192,7 @@ class TfidfFeatures:
                 f"simplemma has no lemmas for the language {self.language!r}. Set "
                 f"features.language to another code, or features.analyzer to 'words'."
             ) from error
-        # Numbers and codes stay: "1408" of Regulation 1408/71 tells more than most words.
+        # Numbers are kept: "1408" of Regulation 1408/71 is more informative than most words.
         return [
             lemmatize(form, lang=self.language).lower() if form.isalpha() else form
             for form in track(forms, "lemmas", total=len(forms))
@@ -299,7 +299,7 @@ def _count(documents: Iterator[list[str]]) -> tuple[list[str], csr_array]:
 
 
 def _add_columns(counts: csr_array, column: NDArray[np.int64], n_columns: int) -> csr_array:
-    """Move each column to its new place; columns that meet there are added."""
+    """Map each column to a new one; columns mapped to the same one are added."""
     moved = csr_array(
         (counts.data, column[counts.indices].astype(np.int32), counts.indptr),
         shape=(counts.shape[0], n_columns),

@@ -26,7 +26,7 @@ def choose_C(  # noqa: N802 - C is what everybody calls it
 ) -> tuple[float, list[dict[str, float]]]:
     """Pick the C with the best mean of P@5 and PSP@5 on a random slice of the documents.
 
-    P@5 alone is blind to rare labels and PSP@5 alone overrates them; their mean asks for both.
+    P@5 alone is blind to rare labels and PSP@5 alone overrates them; their mean weighs both.
 
     Parameters
     ----------
