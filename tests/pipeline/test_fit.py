@@ -92,7 +92,15 @@ def test_until_then_continue_gives_the_same_bytes(corpus, tmp_path, undisturbed)
 def test_a_changed_setting_redoes_its_stage_and_those_behind_it(corpus, tmp_path, undisturbed):
     pipeline.fit(corpus, tmp_path / "run")
     events = events_of(corpus, tmp_path / "run", "linear.C=2.0")
-    assert [kind for kind, _ in events.values()] == ["kept", "kept", "done", "done", "done", "done"]
+    assert [kind for kind, _ in events.values()] == [
+        "kept",
+        "kept",
+        "done",
+        "kept",
+        "done",
+        "done",
+        "done",
+    ]
     assert contents(tmp_path / "run") != undisturbed
     events_of(corpus, tmp_path / "run")
     assert contents(tmp_path / "run") == undisturbed
@@ -104,14 +112,23 @@ def test_the_reason_for_redoing_is_told(corpus, tmp_path):
     config = Config.load(overrides=["linear.C=2.0"])
     pipeline.fit(corpus, tmp_path / "run", config, observe=told.append)
     started = {e.stage: e.detail for e in told if e.kind == "started"}
-    behind = dict.fromkeys(["held_out", "descriptions", "fusion"], "")
+    why = "made again: a stage that it needs has changed"
+    behind = dict.fromkeys(["held_out", "descriptions", "fusion"], why)
     assert started == {"linear": "made again: C 0.7 -> 2.0", **behind}
 
 
 def test_from_redoes_what_is_valid(corpus, tmp_path, undisturbed):
     pipeline.fit(corpus, tmp_path / "run")
     events = events_of(corpus, tmp_path / "run", redo_from="linear")
-    assert [kind for kind, _ in events.values()] == ["kept", "kept", "done", "done", "done", "done"]
+    assert [kind for kind, _ in events.values()] == [
+        "kept",
+        "kept",
+        "done",
+        "kept",
+        "done",
+        "done",
+        "done",
+    ]
     assert contents(tmp_path / "run") == undisturbed
 
 

@@ -175,6 +175,14 @@ def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
     [
         ("full", "fusion.depth=3", {"fusion"}),
         ("full", "neighbours.k=3", {"fusion"}),
+        (
+            "full",
+            "linear.C=2.0",
+            {
+                *("linear", "held_out", "descriptions", "negatives", "label_texts"),
+                *("encoder", "index", "fusion"),
+            },
+        ),
         ("full", "retrieval.label_text=name", {"label_texts", "encoder", "index", "fusion"}),
         ("full", "retrieval.hard_negatives=2", {"negatives", "encoder", "index", "fusion"}),
         (

@@ -292,12 +292,12 @@ class Fusion:
         write_json(folder / _SETTINGS, settings)
 
     @classmethod
-    def load(cls, folder: Path) -> Fusion:
+    def load(cls, folder: Path, n_threads: int | None = None) -> Fusion:
         """Read what ``save`` wrote."""
         path = folder / _SETTINGS
         kept = read_json(path)
         try:
-            fusion = cls(**kept["settings"])
+            fusion = cls(**kept["settings"], n_threads=n_threads)
             fusion.parts_ = tuple(kept["parts"])
             fusion.chosen_ = kept["chosen"]
             fusion.scores_ = kept["scores"]

@@ -118,13 +118,13 @@ def fit(
         storage.write_json(run.path / "config.json", config.to_dict())
         first = Stage("corpus", keep_corpus, (), lambda _: {"contents": contents})
         redone = dependents(redo_from) if redo_from is not None else set()
+        before = run.manifest()["stages"]
         made: dict[str, str] = {}  # fingerprints
         for stage in (first, *STAGES):
             if stage.wanted(config):
                 inputs = {name: made[name] for name in stage.needs if name in made}
-                forced = stage.name in redone
                 made[stage.name] = _bring_up_to_date(
-                    run, stage, config, inputs, forced, team, observe
+                    run, stage, config, inputs, before, stage.name in redone, team, observe
                 )
             if stage.name == until:
                 break
@@ -158,6 +158,7 @@ def _bring_up_to_date(
     stage: Stage,
     config: Config,
     inputs: dict[str, str],
+    before: dict[str, Any],
     forced: bool,
     team: Processes | None,
     observe: Callable[[Event], None],
@@ -177,7 +178,8 @@ def _bring_up_to_date(
             shared.wait()
         observe(Event(stage.name, "kept"))
         return wanted
-    observe(Event(stage.name, "started", _difference(entry, settings, forced)))
+    why = _difference(before.get(stage.name), settings, forced)
+    observe(Event(stage.name, "started", why))
     # Until the stage is complete, neither it nor what needs it is in the manifest: a kill at any
     # moment leaves a folder that the next fit recognises as unfinished.
     for name in dependents(stage.name):

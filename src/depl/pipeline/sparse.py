@@ -11,7 +11,7 @@ from depl.core import storage
 from depl.core.corpus import held_out_rows
 from depl.pipeline.work import Work
 from depl.run.config import Config
-from depl.run.folder import FOLDS, write_matrix
+from depl.run.folder import FOLDS, Slice, write_matrix, write_slice
 from depl.sparse.keywords import Descriptions, count_words
 from depl.sparse.names import NameMatch, names_and_owners
 from depl.sparse.svm import OneVsAllSVM
@@ -39,16 +39,20 @@ def make_linear(work: Work) -> None:
     OneVsAllSVM(**settings).fit(X, Y).save(work.folder)
 
 
+def make_slice(work: Work) -> None:
+    """Which training documents are held out."""
+    config, n = work.config, work.run.Y.shape[0]
+    rows = held_out_rows(n, config.validation, np.random.default_rng(config.seed))
+    write_slice(work.folder, Slice(*rows))
+
+
 def make_held_out(work: Work) -> None:
-    """The validation slice, and the SVM fitted without it."""
-    run, config = work.run, work.config
-    X, Y = run.train_vectors(), run.Y
-    rng = np.random.default_rng(config.seed)
-    held_out, rest = held_out_rows(X.shape[0], config.validation, rng)
-    storage.write_tensors(work.folder / "slice.safetensors", {"held_out": held_out, "rest": rest})
-    settings = _svm_settings(config) | {"C": run.svm().C}
+    """The SVM fitted without the held-out documents."""
+    run = work.run
+    settings = _svm_settings(work.config) | {"C": run.svm().C}
     del settings["C_grid"]
-    OneVsAllSVM(**settings).fit(X[rest], Y[rest]).save(work.folder)
+    rest = run.slice.rest
+    OneVsAllSVM(**settings).fit(run.train_vectors()[rest], run.Y[rest]).save(work.folder)
 
 
 def make_descriptions(work: Work) -> None:

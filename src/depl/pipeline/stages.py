@@ -87,10 +87,13 @@ STAGES = (
     Stage("features", sparse.make_features, ("corpus",), lambda c: c.section("features")),
     Stage("linear", sparse.make_linear, ("corpus", "features"), _linear),
     Stage(
-        "held_out",
-        sparse.make_held_out,
-        ("corpus", "features", "linear"),
+        "slice",
+        sparse.make_slice,
+        ("corpus",),
         lambda c: {"validation": c.validation, "seed": c.seed},
+    ),
+    Stage(
+        "held_out", sparse.make_held_out, ("corpus", "features", "linear", "slice"), lambda c: {}
     ),
     Stage(
         "descriptions",
@@ -103,6 +106,7 @@ STAGES = (
         "corpus",
         "features",
         "linear",
+        "slice",
         "held_out",
         settings=lambda c: {"hard_negatives": c.retrieval.hard_negatives},
     ),
@@ -111,7 +115,7 @@ STAGES = (
     _neural(
         "classifier",
         "corpus",
-        "held_out",
+        "slice",
         "documents",
         settings=lambda c: c.section("classifier") | c.section("encoder") | {"seed": c.seed},
         shared=True,
@@ -119,7 +123,7 @@ STAGES = (
     _neural(
         "encoder",
         "corpus",
-        "held_out",
+        "slice",
         "negatives",
         "documents",
         "label_texts",
@@ -131,7 +135,10 @@ STAGES = (
     Stage(
         "fusion",
         fusion.make_fusion,
-        ("corpus", "features", "held_out", "descriptions", "documents", "label_texts", "encoder"),
+        (
+            *("corpus", "features", "slice", "held_out", "descriptions"),
+            *("documents", "label_texts", "encoder"),
+        ),
         lambda c: c.section("fusion") | {"neighbours": c.section("neighbours"), "seed": c.seed},
     ),
 )

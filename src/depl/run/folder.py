@@ -7,7 +7,8 @@
     corpus/         labels.parquet, train.parquet, Y.safetensors
     features/       the fitted tf-idf; X.safetensors, the vectors of the training documents
     linear/         the SVM
-    held_out/       slice.safetensors: which documents are held out; the SVM fitted without them
+    slice/          which training documents are held out
+    held_out/       the SVM fitted without them
     descriptions/   keywords, pseudo descriptions, name vectors; held_out/: by that SVM
     negatives/      the SVM's ranking of the documents it was fitted on, for hard negatives
     documents/      token ids of the training documents; their states, if the encoder is frozen
@@ -216,7 +217,7 @@ class Run:
     @cached_property
     def slice(self) -> Slice:
         """Which training documents are held out."""
-        rows = storage.read_tensors(self.require("held_out") / "slice.safetensors", *Slice._fields)
+        rows = storage.read_tensors(self.require("slice") / "rows.safetensors", *Slice._fields)
         return Slice(**rows)
 
     def rows(self, fold: Fold) -> NDArray[np.int64]:
@@ -258,7 +259,7 @@ class Run:
 
     def fusion(self) -> Fusion:
         """How the parts' rankings become one."""
-        return Fusion.load(self.require("fusion"))
+        return Fusion.load(self.require("fusion"), n_threads=self.threads)
 
     def thresholds(self) -> Thresholds:
         """The probabilities above which to suggest."""
@@ -282,6 +283,11 @@ def _matrix(path: Path) -> csr_array:
 def write_matrix(path: Path, matrix: csr_array) -> None:
     """Write a sparse matrix such as Y or X."""
     storage.write_tensors(path, {"matrix": matrix})
+
+
+def write_slice(folder: Path, rows: Slice) -> None:
+    """Keep which documents are held out."""
+    storage.write_tensors(folder / "rows.safetensors", rows._asdict())
 
 
 def write_corpus(folder: Path, corpus: Corpus) -> None:
