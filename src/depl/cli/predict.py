@@ -231,15 +231,15 @@ def _bar(documents: Documents, *, to_terminal: bool) -> Iterator[Callable[[int],
     )
 
     columns = (
-        TextColumn("{task.fields[done]:,} documents"),
+        TextColumn("{task.fields[done]}"),
         BarColumn(),
         TaskProgressColumn(show_speed=False),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
     # rich would move what goes to standard output to the bar's own console: standard error.
     with Progress(*columns, console=err, transient=True, redirect_stdout=False) as bars:
-        task = bars.add_task("", total=documents.total or None, done=0)
-        yield lambda n: bars.update(task, completed=documents.position, done=n)
+        task = bars.add_task("", total=documents.total or None, done="")
+        yield lambda n: bars.update(task, completed=documents.position, done=count(n, "document"))
 
 
 @contextmanager
