@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -16,8 +17,8 @@ from depl.cli import app as cli_app
 from depl.cli.app import app
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.errors import ConfigError, CorpusError, DeplError, RunError
-from depl.pipeline.fit import fit
-from depl.pipeline.stages import stage_names
+from depl.evaluation import scores as evaluation
+from depl.pipeline.fit import fit, stage_names
 from depl.run.config import Config
 
 METRICS = {
@@ -100,23 +101,41 @@ def test_script_writes_settings_to_standard_output():
     assert Config.from_dict(tomllib.loads(done.stdout)) == Config()
 
 
-def test_interruption_is_said_and_ends_with_130(monkeypatch, capsys):
-    def interrupted(config) -> str:
+@pytest.mark.parametrize("verb", ["init", "fit"])
+def test_interruption_is_said_and_ends_with_130(
+    corpus_folder: Path, tmp_path: Path, monkeypatch, capsys, verb: str
+):
+    def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("depl.run.config.template", interrupted)
-    monkeypatch.setattr(sys, "argv", ["depl", "init"])
+    monkeypatch.setattr("depl.pipeline.fit.fit", interrupted)
+    arguments = [str(corpus_folder), "--out", str(tmp_path / "run")] if verb == "fit" else []
+    monkeypatch.setattr(sys, "argv", ["depl", verb, *arguments])
     with pytest.raises(SystemExit) as end:
         cli_app.main()
     assert end.value.code == 130
-    assert "the same command continues" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.endswith("\nInterrupted.\n")
+    assert ("run the same command again to continue" in said) == (verb == "fit")
+
+
+def test_version_is_printed():
+    assert depl_("--version").stdout == f"depl {depl.__version__}\n"
 
 
 def test_help_names_every_command():
     text = depl_("--help").stdout
-    for verb in ("init", "fit", "evaluate", "predict", "labels", "info", "demo"):
+    verbs = ("init", "fit", "evaluate", "predict", "explain", "serve", "info", "theory", "demo")
+    for verb in (*verbs, "labels"):
         assert f" {verb} " in text
     assert depl_("-h").stdout == text
+
+
+@pytest.mark.parametrize("verb", ["fit", "evaluate", "predict", "serve", "labels"])
+def test_help_shows_metavars_and_no_python_types(verb: str):
+    text = depl_(verb, "--help").stdout
+    assert not re.search(r"<\w|{\w", text)
 
 
 def test_unknown_command_and_option_are_refused():
@@ -154,15 +173,12 @@ def test_fit_makes_a_run_and_tells_of_every_stage(corpus_folder: Path, tmp_path:
 def test_fit_with_another_setting_makes_only_what_rests_on_it(corpus_folder: Path, own_run: Path):
     told = depl_("fit", corpus_folder, "--out", own_run, "--set", "linear.C=0.5").stderr
     lines = {line.split()[0]: line for line in told.splitlines()[1:] if "made again" not in line}
-    assert [name for name in lines if "up to date" in lines[name]] == [
-        "corpus",
-        "features",
-        "slice",
-    ]
+    kept = [name for name in lines if "up to date" in lines[name]]
+    assert kept == ["corpus", "features", "slice"]
     assert [name for name in lines if "done" in lines[name]] == [
         "linear",
-        "held_out",
         "descriptions",
+        "rehearsal",
         "fusion",
     ]
     assert "made again: C 0.7 -> 0.5" in told
@@ -256,7 +272,7 @@ def test_fit_goes_on_with_a_run_alone(corpus_folder: Path, tmp_path: Path):
     assert json.loads((run / "config.json").read_text())["linear"]["C"] == 0.5
     again = depl_("fit", run, "--set", "linear.C=0.6").stderr
     assert "C 0.5 -> 0.6" in again
-    assert "leave --out" in refused(ConfigError, "fit", run, "--out", tmp_path / "other")
+    assert "omit --out" in refused(ConfigError, "fit", run, "--out", tmp_path / "other")
 
 
 # evaluate
@@ -316,7 +332,7 @@ def test_evaluate_takes_other_cut_offs(corpus_folder: Path, fitted_run: Path, tm
     assert "R@10" in scores["bands"]["1-9"]
     table = [line.split() for line in depl_(*command, "-k", "1,2,7").stdout.splitlines()]
     assert [row[0] for row in table if row and row[0].startswith(("P", "nDCG"))] == [
-        *("P@2", "P@7", "PSP@1", "PSP@2", "PSP@7", "nDCG@7")  # P@1 stands behind "all"
+        *("P@2", "P@7", "PSP@1", "PSP@2", "PSP@7", "nDCG@7")  # P@1 follows "all" in its row
     ]
     assert sum(row[:1] == ["macro-F1@7"] for row in table) == 7  # all labels, and each band twice
     assert "Macro-F1@7" in page.read_text(encoding="utf-8")
@@ -339,7 +355,7 @@ def test_evaluate_takes_other_propensities(corpus_folder: Path, fitted_run: Path
     assert changed
     assert changed <= {"PSP@1", "PSP@3", "PSP@5"}
     model, dev = depl.Classifier.load(fitted_run), depl.read(corpus_folder).dev
-    expected = scores.evaluate(
+    expected = evaluation.evaluate(
         model.predict(dev.texts, k=10),
         dev,
         train_counts=model.train_counts,
@@ -533,7 +549,7 @@ def test_labels_list_begins_with_the_rarest(fitted_run: Path):
     assert lines[0].split() == ["id", "name", "documents", "keywords"]
     assert lines[1].split() == ["77", "bee-keeping", "0"]
     assert lines[2].split()[:4] == ["4347", "nuclear", "safety", "3"]
-    assert lines[-1].startswith("9 more; --limit")
+    assert lines[-1].startswith("9 more labels; use --limit")
     cards = records(depl_("labels", fitted_run, "list", "--json"))
     counts = [card["training_documents"] for card in cards]
     assert counts == sorted(counts)
@@ -604,6 +620,18 @@ def test_labels_print_brackets_as_they_are(bracketed: Path):
     assert "oil [crude] [a]" in predicted
 
 
+@pytest.mark.parametrize("name", ["missing.csv", "missing.jsonl", "missing.parquet", ""])
+def test_labels_add_says_that_a_file_is_missing(own_run: Path, tmp_path: Path, name: str):
+    path = tmp_path / name
+    what = "does not exist" if name else "is a folder"
+    assert f"{path} {what}" in refused(CorpusError, "labels", own_run, "add", path)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,name\nnew,new label\n")
+    command = ("labels", own_run, "add", labels, "--examples", path)
+    assert f"{path} {what}" in refused(CorpusError, *command)
+    assert not (own_run / "labels" / "journal.jsonl").exists()
+
+
 # info
 
 
@@ -632,6 +660,17 @@ def test_info_tells_what_is_in_a_run(fitted_run: Path):
     assert "48 training documents, 12 labels" in text
     [manifest] = records(depl_("info", fitted_run, "--json"))
     assert list(manifest["stages"]) == list(STAGE_NAMES)
+
+
+def test_one_document_and_one_label_are_counted_in_the_singular(tmp_path: Path):
+    row = '{"id": "1", "text": "crude oil", "labels": ["a"]}\n'
+    (tmp_path / "train.jsonl").write_text(row)
+    (tmp_path / "labels.jsonl").write_text('{"id": "a", "name": "oil"}\n')
+    lines = depl_("info", tmp_path).stdout.splitlines()
+    assert lines[0].endswith("  1 label")
+    assert " 1 document " in lines[1]
+    fitting = CliRunner().invoke(app, ["fit", str(tmp_path), "--out", str(tmp_path / "run")])
+    assert fitting.stderr.startswith("1 document, 1 label → ")
 
 
 def test_info_tells_what_is_in_an_unfinished_run(corpus_folder: Path, tmp_path: Path):

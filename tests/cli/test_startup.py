@@ -1,4 +1,4 @@
-"""Help and `import depl` stay fast: they bring no heavy library."""
+"""`import depl` and help bring no heavy library: that is what keeps them fast."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 HEAVY = (
     "torch",
     "transformers",
+    "numpy",
     "numba",
     "sklearn",
     "scipy",
@@ -20,16 +21,30 @@ HEAVY = (
     "simplemma",
     "joblib",
     "safetensors",
+    "fastapi",
+    "uvicorn",
 )
 
+# The commands are taken from the app itself, so that none is forgotten.
 HELP = """
 import sys
+import typer
 from depl.cli.app import app
-for arguments in ARGUMENTS:
+
+def commands(group):
+    for name, command in group.commands.items():
+        arguments = [p.metavar for p in group.params if p.param_type_name == "argument"]
+        yield [*arguments, name]
+        if hasattr(command, "commands"):
+            yield from ([*arguments, name, *below] for below in commands(command))
+
+found = [[], *commands(typer.main.get_command(app))]
+for command in found:
     try:
-        app(arguments)
+        app([*command, "--help"])
     except SystemExit as end:
-        assert end.code == 0, end.code
+        assert end.code == 0, (command, end.code)
+print("COMMANDS", *(" ".join(command) for command in found), sep="|")
 """
 
 IMPORT = """
@@ -40,52 +55,35 @@ dir(depl)
 """
 
 
-def loaded(script: str) -> set[str]:
-    """The heavy libraries that are in memory when the script has run."""
+def loaded(script: str) -> tuple[set[str], str]:
+    """The heavy libraries that are in memory when the script has run, and what it printed."""
     report = f"print('LOADED', *(name for name in {HEAVY!r} if name in sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", f"{script}\n{report}"], capture_output=True, text=True, check=True
     )
-    return set(done.stdout.rpartition("LOADED")[2].split())
+    printed, _, names = done.stdout.rpartition("LOADED")
+    return set(names.split()), printed
 
 
 def test_help_of_every_command_brings_no_heavy_library():
-    verbs = ["init", "fit", "evaluate", "predict", "info", "demo"]
-    arguments = [["--help"], *([verb, "--help"] for verb in verbs)]
-    assert loaded(HELP.replace("ARGUMENTS", repr(arguments))) == set()
+    heavy, printed = loaded(HELP)
+    assert heavy == set()
+    seen = printed.rpartition("COMMANDS|")[2].strip().split("|")
+    assert {"", "fit", "explain", "serve", "theory", "labels", "labels RUN add"} <= set(seen)
 
 
 def test_import_brings_no_heavy_library():
-    assert loaded(IMPORT) == set()
-
-
-@pytest.mark.parametrize(
-    "script",
-    [HELP.replace("ARGUMENTS", "[['--help']]"), IMPORT],
-    ids=["depl --help", "import depl"],
-)
-def test_startup_takes_less_than_four_tenths_of_a_second_of_cpu(script: str):
-    resource = pytest.importorskip("resource")
-
-    def seconds() -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-    assert min(seconds() for _ in range(3)) < 0.4
+    assert loaded(IMPORT)[0] == set()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the OpenMP library of Linux wheels")
 @pytest.mark.parametrize("asked", [None, "ACTIVE"])
-def test_threads_of_the_boosting_sleep_while_they_wait_unless_told_otherwise(asked):
+def test_openmp_threads_sleep_while_they_wait_unless_told_otherwise(asked):
     script = """
-import os, sys
+import sys
 import depl.pipeline
 assert "sklearn" not in sys.modules  # its OpenMP library reads the setting when it is loaded
-from depl.fusion.trees import boosting_class
-boosting_class()
-print(os.environ.get("OMP_WAIT_POLICY"))
+import sklearn.ensemble
 """
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}
     environment |= {"OMP_DISPLAY_ENV": "TRUE"} | ({"OMP_WAIT_POLICY": asked} if asked else {})
@@ -98,4 +96,3 @@ print(os.environ.get("OMP_WAIT_POLICY"))
     )
     policies = re.findall(r"OMP_WAIT_POLICY = '(\w+)'", done.stderr)
     assert policies[-1] == (asked or "PASSIVE")
-    assert done.stdout.split() == [str(asked)]

@@ -500,7 +500,7 @@ def test_the_commands_add_describe_rename_remove_undo_and_tell(fused_run, tmp_pa
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
     documents.write_text(json.dumps({"text": EXAMPLES[0], "labels": ["dep", "2560"]}) + "\n")
     told = depl(fused_run, "add", str(labels), "--examples", str(documents))
-    assert told == "Added 2 labels with 1 example. `undo` takes this back.\n"
+    assert told == f"Added 2 labels with 1 example. Undo with: depl labels {fused_run} undo\n"
     assert "described as: trains" in depl(fused_run, "describe", "Bergbahn", "trains")
     assert depl(fused_run, "rename", "wine", "vino").startswith("wine (2560) is now vino\n")
     assert "Removed customs duty (17)" in depl(fused_run, "remove", "17")

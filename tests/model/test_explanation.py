@@ -344,10 +344,10 @@ def test_command_gives_json_for_machines(fitted_run, model):
     assert [x["rank"] for x in several] == [1, 2]
 
 
-def test_command_says_which_parts_do_not_bring_the_label_up(fitted_run):
+def test_command_says_which_parts_do_not_suggest_the_label(fitted_run):
     said = told(fitted_run, "xyzzy", "--label", "bee-keeping")
     assert "not among the suggestions" in said
-    assert said.count("does not bring it up") == 2
+    assert said.count("does not suggest it") == 2
 
 
 def test_long_texts_are_shown_around_their_matches(fitted_run):

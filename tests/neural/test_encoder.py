@@ -263,7 +263,20 @@ def test_encoding_keeps_the_order_of_the_texts(encoder, tiny_folder, toy):
     torch.testing.assert_close(found, torch.stack(one_by_one), atol=1e-5, rtol=0)
 
 
-def test_int8_vectors_are_nearly_the_same_and_independent_of_the_batch(tiny_folder, toy):
+@pytest.fixture
+def with_int8(monkeypatch):
+    """As on a processor with instructions for it; without them it is slow, but the same."""
+    monkeypatch.setattr("depl.neural.encoder.multiplies_int8", lambda: True)
+
+
+def test_int8_is_left_alone_where_the_processor_would_emulate_it(tiny_folder, toy, monkeypatch):
+    monkeypatch.setattr("depl.neural.encoder.multiplies_int8", lambda: False)
+    plain, small = (load_encoder(tiny_folder, int8=int8) for int8 in (False, True))
+    tokens = tokenize(toy.texts[:4], tiny_folder, 24)
+    assert torch.equal(encode(plain, tokens, "document"), encode(small, tokens, "document"))
+
+
+def test_int8_vectors_are_nearly_the_same_and_independent_of_the_batch(tiny_folder, toy, with_int8):
     plain, small = (load_encoder(tiny_folder, int8=int8) for int8 in (False, True))
     tokens = tokenize(toy.texts, tiny_folder, 24)
     expected, found = (encode(e, tokens, "document") for e in (plain, small))
@@ -275,7 +288,7 @@ def test_int8_vectors_are_nearly_the_same_and_independent_of_the_batch(tiny_fold
         torch.testing.assert_close(alone, found[i], rtol=0, atol=1e-5)
 
 
-def test_int8_follows_weights_that_change(tiny_folder, toy):
+def test_int8_follows_weights_that_change(tiny_folder, toy, with_int8):
     encoder = load_encoder(tiny_folder, int8=True)
     tokens = tokenize(toy.texts[:4], tiny_folder, 24)
     before = encode(encoder, tokens, "document")

@@ -1,4 +1,4 @@
-"""The two consoles of the command line, and how a long command shows its progress."""
+"""The two consoles of the command line, and how commands print counts, JSON and progress."""
 
 from __future__ import annotations
 
@@ -24,6 +24,22 @@ def progress() -> Iterator[None]:
         return
     with progress.shown(err):
         yield
+
+
+def count(n: int, singular: str, plural: str | None = None) -> str:
+    """A number and what it counts; by default the plural is the singular and an s.
+
+    Examples
+    --------
+    >>> count(1, "document"), count(1200, "label"), count(2, "row was", "rows were")
+    ('1 document', '1,200 labels', '2 rows were')
+    """
+    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
+
+
+def printable(text: str) -> str:
+    """The text without control characters, which could move the cursor of the terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def print_json(value: object) -> None:

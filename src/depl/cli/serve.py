@@ -2,62 +2,101 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
-import json
-import logging
-import signal
-import socket
-import sys
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+import typer
 from rich.markup import escape
 
-from depl.cli.console import err
-from depl.core.errors import ConfigError, DeplError, MissingExtraError
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
-
-    from depl.server.live_model import LiveModel
-
-_GRACE = 30  # seconds that requests get to finish when the service is told to end
-_CONNECTIONS = 1_000  # open at the same time; further ones get 503 at once
+from depl.cli.console import count, err
+from depl.cli.options import RunFolder
+from depl.core.errors import ConfigError, MissingExtraError
 
 
 def serve(
-    run: Path,
-    *,
-    host: str,
-    port: int,
-    token: str | None,
-    token_file: Path | None,
-    token_for_all: bool,
-    allow_writes: bool,
-    read_only: bool,
-    max_batch: int,
-    max_wait_ms: float,
-    queue: int,
-    timeout: float,
-    log_requests: bool,
+    run: RunFolder,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", metavar="N", min=0, max=65_535, help="Port; 0 picks one that is free."
+        ),
+    ] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            metavar="TOKEN",
+            envvar="DEPL_TOKEN",
+            help="Token that clients must send to edit labels. Other users of this machine can see "
+            "command-line options: prefer the variable or --token-file.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", metavar="FILE", help="File that contains the token."),
+    ] = None,
+    token_for_all: Annotated[
+        bool, typer.Option("--token-for-all", help="Require the token for every request.")
+    ] = False,
+    allow_writes: Annotated[
+        bool,
+        typer.Option(
+            "--allow-writes", help="Let clients on this machine edit labels without a token."
+        ),
+    ] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Let nobody edit labels.")] = False,
+    max_batch: Annotated[
+        int, typer.Option("--max-batch", metavar="N", min=1, help="Most texts in one batch.")
+    ] = 32,
+    max_wait_ms: Annotated[
+        float,
+        typer.Option(
+            "--max-wait-ms",
+            metavar="MS",
+            min=0,
+            help="Milliseconds to wait for more texts before a batch is started.",
+        ),
+    ] = 5.0,
+    queue: Annotated[
+        int,
+        typer.Option(
+            "--queue", metavar="N", min=1, help="Answer 503 when this many texts are waiting."
+        ),
+    ] = 1024,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout", metavar="SECONDS", min=0.001, help="Time limit for a request, in seconds."
+        ),
+    ] = 60.0,
+    log_requests: Annotated[
+        bool,
+        typer.Option("--log-requests", help="Log every request as JSON on standard error."),
+    ] = False,
 ) -> None:
-    """Load the run, listen, and answer until SIGTERM or Ctrl-C; SIGHUP reloads the run."""
+    """Serve a run over HTTP, as a REST API and a web page.
+
+    SIGHUP reloads the run, SIGTERM stops the service.
+    """
     if importlib.util.find_spec("uvicorn") is None:
         raise MissingExtraError("uvicorn", "serve", "The service")
     from depl.server.app import create_app
     from depl.server.batching import Batching
     from depl.server.listening import listen
     from depl.server.live_model import load
+    from depl.server.process import log_to_stderr, run_app
     from depl.server.security import Access, is_loopback
 
     token = _token(token, token_file)
     local = is_loopback(host)
     if allow_writes and token is None and not local:
         raise ConfigError(
-            f"--allow-writes without a token is for this machine alone, but {host} can be reached "
-            f"from others. Set DEPL_TOKEN, or leave --host out."
+            f"--allow-writes without a token is for this machine only, but {host} can be reached "
+            f"from others. Set DEPL_TOKEN, or omit --host."
         )
     access = Access(
         token=token,
@@ -68,20 +107,20 @@ def serve(
     batching = Batching(
         max_batch=max_batch, max_wait=max_wait_ms / 1000, queue=queue, timeout=timeout
     )
-    _log_to_stderr(logging.INFO if log_requests else logging.WARNING)
-    with listen(host, port) as listener:  # before loading, which takes longer to fail
+    log_to_stderr(requests=log_requests)
+    with listen(host, port) as listener:  # a problem with the address shows before loading
         model = load(run)
         app = create_app(model, run=run, access=access, batching=batching)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listener.getsockname()[1]}"
-        there = len(model.labels) - len(model.removed)
-        err.print(f"{escape(model.name)}: {there:,} labels at {address}/")
+        labels = count(len(model.labels) - len(model.removed), "label")
+        err.print(f"{escape(model.name)}: {labels} at {address}/")
         if not local and token is None:
             err.print(
                 "[yellow]Warning:[/] everybody who can reach this machine can use the service. "
-                "DEPL_TOKEN and --token-for-all ask for a token."
+                "Set DEPL_TOKEN and --token-for-all to require a token."
             )
-        asyncio.run(_run(app, listener))
+        run_app(app, listener)
 
 
 def _token(token: str | None, file: Path | None) -> str | None:
@@ -91,70 +130,3 @@ def _token(token: str | None, file: Path | None) -> str | None:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"Cannot read the token from {file}: {error}.") from error
-
-
-class _JsonLines(logging.Formatter):
-    """The service's own lines are JSON already; those of others become it."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        message = super().format(record)
-        if record.name == "depl.server":
-            return message
-        now = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        return json.dumps({"time": now, "event": record.name, "message": message})
-
-
-def _log_to_stderr(level: int) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonLines())
-    for name in ("depl", "uvicorn"):
-        logger = logging.getLogger(name)
-        logger.addHandler(handler)
-        logger.setLevel(logging.WARNING)
-        logger.propagate = False
-    logging.getLogger("depl.server").setLevel(level)
-
-
-async def _run(app: FastAPI, listener: socket.socket) -> None:
-    import uvicorn
-
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=_CONNECTIONS,
-        timeout_graceful_shutdown=_GRACE,
-    )
-    # uvicorn finishes what it has accepted and then raises the signal again. With this handler
-    # that second one changes nothing, and a service that was asked to end has ended well.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-    reloading = _Reloading(app.state.live_model)
-    if hasattr(signal, "SIGHUP"):  # not on Windows
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloading.begin)
-    await uvicorn.Server(config).serve(sockets=[listener])
-
-
-class _Reloading:
-    """Reloads the run when told to; if that fails, the old model keeps answering."""
-
-    def __init__(self, model: LiveModel) -> None:
-        self._model = model
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def begin(self) -> None:
-        task = asyncio.get_running_loop().create_task(self._reload())
-        self._tasks.add(task)  # the loop itself keeps only a weak reference
-        task.add_done_callback(self._tasks.discard)
-
-    async def _reload(self) -> None:
-        from depl.server.logs import log_event
-
-        try:
-            seconds = await self._model.reload()
-        except DeplError as error:
-            log_event(logging.ERROR, "reload failed", error=str(error))
-        else:
-            log_event(logging.WARNING, "reloaded", seconds=round(seconds, 3))

@@ -25,7 +25,7 @@ from transformers import PreTrainedModel
 
 from depl.core.progress import bar
 from depl.core.ranking import Ranking
-from depl.neural.bert import Layer, int8_layers, token_states
+from depl.neural.bert import Layer, int8_layers, multiplies_int8, token_states
 from depl.neural.packing import Packed, Rows, TokenBank
 from depl.neural.tokens import Texts, Tokens, batches
 
@@ -112,7 +112,8 @@ class DualEncoder(nn.Module):
     def pool(self, batch: Packed, pooling: Pooling) -> Tensor:
         """Pooled last states, (n, size) float32: the input of a pooler."""
         layers = None
-        if self.int8 and self.device.type == "cpu" and not torch.is_grad_enabled():
+        on_cpu = self.device.type == "cpu" and not torch.is_grad_enabled()
+        if self.int8 and on_cpu and multiplies_int8():
             layers = self._int8_layers = self._int8_layers or int8_layers(self.bert)
         states = token_states(self.bert, batch, self.training, layers)
         if pooling == "cls":

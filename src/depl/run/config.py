@@ -92,7 +92,7 @@ class EncoderConfig(Section):
         "cosine", "cosine: with a learned scale and offset; dot: dot product, as in the paper"
     )
     int8: bool = setting(
-        False, "on a CPU, encode with 8-bit integers: twice as fast, slightly different vectors"
+        False, "on a CPU with VNNI or AMX, encode with 8-bit integers: twice as fast, nearly equal"
     )
 
 

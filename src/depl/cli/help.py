@@ -1,0 +1,48 @@
+"""How help is laid out: metavars as they are written, and no type where there is nothing to give.
+
+Typer puts ``<bool>`` beside flags, ``<list[Path]>`` beside arguments and braces around them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+if TYPE_CHECKING:
+    from typer._click.core import Context, Parameter
+
+
+class _Argument(TyperArgument):
+    """An argument whose metavar says everything."""
+
+    def display_type_rich(self, ctx: Context) -> None:
+        return None
+
+    def get_usage_pieces(self, ctx: Context) -> list[str]:
+        return [self.metavar or self.name.upper()]
+
+
+def _plain(params: list[Parameter]) -> list[Parameter]:
+    for param in params:
+        if isinstance(param, TyperArgument):
+            param.__class__ = _Argument  # typer has no way to choose the class of a parameter
+        elif isinstance(param, TyperOption) and param.is_flag:
+            param.metavar = ""
+    return params
+
+
+class Command(TyperCommand):
+    """A command with plain help."""
+
+    def get_params(self, ctx: Context) -> list[Parameter]:
+        """All parameters, ``--help`` included."""
+        return _plain(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """A group of commands with plain help."""
+
+    def get_params(self, ctx: Context) -> list[Parameter]:
+        """All parameters, ``--help`` included."""
+        return _plain(super().get_params(ctx))

@@ -1,0 +1,86 @@
+"""``--threshold`` of ``depl predict``: what it may be, and which score it asks for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depl.cli.console import err
+from depl.core.errors import ConfigError
+from depl.evaluation.bands import BANDS
+from depl.fusion.thresholds import Thresholds
+from depl.model.classifier import Classifier
+
+
+def parsed(threshold: str | None, *, per_band: bool) -> float | str | None:
+    """``--threshold``: a number as a number; precision=P and f1 as text."""
+    if threshold is None:
+        if per_band:
+            raise ConfigError("--per-band needs --threshold precision=P or --threshold f1.")
+        return None
+    aim, _, wanted = threshold.replace(" ", "").partition("=")
+    try:
+        number = float(wanted if aim == "precision" else threshold)
+    except ValueError:
+        number = math.nan
+    if aim == "precision" and 0 < number <= 1:
+        return f"precision={number:g}"
+    if threshold == "f1":
+        return "f1"
+    if aim == "precision" or math.isnan(number):
+        raise ConfigError(
+            f"--threshold must be a number, precision=P with P above 0 and at most 1, or f1; "
+            f"got {threshold}."
+        )
+    if per_band:
+        raise ConfigError(
+            f"--per-band finds a threshold for each band, and --threshold {threshold} sets one for "
+            f"all: give one of the two, or --threshold precision=P."
+        )
+    return number
+
+
+def minimum_score(
+    model: Classifier, aim: float | str | None, *, per_band: bool
+) -> float | NDArray[np.float64] | None:
+    """The score that a suggestion must reach, or each label's own."""
+    if not isinstance(aim, str):
+        return aim
+    thresholds = model.thresholds
+    if thresholds is None:
+        raise ConfigError(
+            f"--threshold {aim} needs the thresholds that the fusion stage finds, and this run "
+            f"has none. Finish it with `depl fit RUN`, or find them with `depl fit RUN --from "
+            f"fusion`; or give a number."
+        )
+    precision = None if aim == "f1" else float(aim.partition("=")[2])
+    if per_band:
+        _print_bands(thresholds, aim, precision)
+        return thresholds.of_labels(model.train_counts, precision)
+    found = thresholds.best_f1 if precision is None else thresholds.for_precision(precision)
+    if found is None:
+        highest = float(thresholds.curve().precision.max(initial=0.0))
+        raise ConfigError(
+            f"--threshold {aim} is out of reach: on the validation slice even the most confident "
+            f"suggestions are right in only {highest:.1%} of the cases. Ask for a lower precision."
+        )
+    expected = thresholds.curve().at(found)
+    err.print(
+        f"[dim]threshold {found:.3f}: expect {expected.precision:.0%} of the suggestions to be "
+        f"right, and {expected.recall:.0%} of all labels to be found[/]"
+    )
+    return found
+
+
+def _print_bands(thresholds: Thresholds, aim: str, precision: float | None) -> None:
+    for band in BANDS:
+        name = band.name
+        found = (
+            thresholds.for_f1(name)
+            if precision is None
+            else thresholds.for_precision(precision, name)
+        )
+        said = "not suggested at all: out of reach" if found is None else f"threshold {found:.3f}"
+        err.print(f"[dim]{aim}, labels with {name} training documents: {said}[/]")
