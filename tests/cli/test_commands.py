@@ -18,7 +18,8 @@ from depl.cli.app import app
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.errors import ConfigError, CorpusError, DeplError, RunError
 from depl.evaluation import scores as evaluation
-from depl.pipeline.fit import fit, stage_names
+from depl.pipeline.fit import fit
+from depl.pipeline.stages import stage_names
 from depl.run.config import Config
 
 METRICS = {
@@ -177,8 +178,8 @@ def test_fit_with_another_setting_makes_only_what_rests_on_it(corpus_folder: Pat
     assert kept == ["corpus", "features", "slice"]
     assert [name for name in lines if "done" in lines[name]] == [
         "linear",
+        "held_out",
         "descriptions",
-        "rehearsal",
         "fusion",
     ]
     assert "made again: C 0.7 -> 0.5" in told
@@ -196,8 +197,8 @@ def test_fit_stops_after_a_stage_and_goes_on(corpus_folder: Path, tmp_path: Path
 
 def test_fit_makes_stages_again_when_asked(corpus_folder: Path, own_run: Path):
     told = depl_("fit", corpus_folder, "--out", own_run, "--from", "linear").stderr
-    assert told.count("made again, as asked") == 1
-    assert told.count("up to date") == 2
+    assert told.count("made again, as asked") == 4
+    assert told.count("up to date") == 3
     assert told.count("done") == 4
 
 
@@ -225,7 +226,7 @@ def test_fit_refuses_an_unknown_stage_with_all_names(
     corpus_folder: Path, tmp_path: Path, option: str
 ):
     message = refused(ConfigError, "fit", corpus_folder, "--out", tmp_path / "run", option, "svm")
-    assert "no stage 'svm'; the stages are corpus, features, linear, descriptions" in message
+    assert "no stage 'svm'; the stages are corpus, features, linear, slice, held_out, " in message
     assert not (tmp_path / "run").exists()
 
 
