@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
 import sys
 
@@ -74,28 +72,3 @@ def test_startup_takes_less_than_four_tenths_of_a_second_of_cpu(script: str):
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert min(seconds() for _ in range(3)) < 0.4
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="asks the OpenMP library of Linux wheels")
-@pytest.mark.parametrize("asked", [None, "ACTIVE"])
-def test_threads_of_the_boosting_sleep_while_they_wait_unless_told_otherwise(asked):
-    script = """
-import os, sys
-import depl.pipeline
-assert "sklearn" not in sys.modules  # its OpenMP library reads the setting when it is loaded
-from depl.fusion.trees import boosting_class
-boosting_class()
-print(os.environ.get("OMP_WAIT_POLICY"))
-"""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}
-    environment |= {"OMP_DISPLAY_ENV": "TRUE"} | ({"OMP_WAIT_POLICY": asked} if asked else {})
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
-    )
-    policies = re.findall(r"OMP_WAIT_POLICY = '(\w+)'", done.stderr)
-    assert policies[-1] == (asked or "PASSIVE")
-    assert done.stdout.split() == [str(asked)]

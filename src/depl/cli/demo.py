@@ -14,7 +14,6 @@ from depl.cli.fit import fit_corpus
 from depl.core.corpus import Corpus
 from depl.evaluation import scores
 from depl.evaluation.html import write_report
-from depl.fusion.trees import boosting_class
 from depl.model.classifier import Classifier
 from depl.readers.docstrings import read_docstrings
 from depl.run.config import Config
@@ -37,7 +36,6 @@ def demo(folder: Path) -> None:
             "[yellow]Without the encoder:[/] this is the sparse half of depl alone. "
             "[bold]pip install 'depl\\[neural]'[/] for all of it.\n"
         )
-    boosting_class()  # before the pages of scikit-learn are read, which imports it in its own way
     with progress():
         data = read_docstrings()
         config = Config.load("cpu-frozen" if neural else "sparse")

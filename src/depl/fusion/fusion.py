@@ -38,6 +38,7 @@ from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.core.ranking import Ranking
 from depl.core.storage import explain_os_errors, read_json, read_tensors, write_json, write_tensors
 from depl.evaluation.metrics import Hits, inverse_propensities, precision_and_psp, reliability
+from depl.fusion.boosting import boost
 from depl.fusion.candidates import are_carried, candidate_pairs, said_of
 from depl.fusion.rare import CUTS, choose_power, favour
 from depl.fusion.trees import Trees, logistic_line, prior
@@ -62,17 +63,17 @@ class Fusion:
     candidates : int
         The best so many labels of every part are considered for a document.
     iterations : int
-        How many trees are boosted.
+        How many trees are boosted; fewer where nothing is left to gain.
     leaves : int
-        How many leaves each has.
+        How many leaves each has at most.
     learning_rate : float
         How much each adds.
     head_loss : float
         How many points P@1 and P@5 may each fall so that rare labels rise; 0: they do not.
     seed : int
-        For the folds, and for the bins of the features.
+        For the folds.
     n_threads : int or None
-        For ranking; None means one a core. The result does not depend on it.
+        For fitting and ranking; None means one a core. The result does not depend on it.
 
     Attributes
     ----------
@@ -170,9 +171,13 @@ class Fusion:
         rows, labels, X = candidate_pairs(rankings, self.candidates, train_counts)
         carried = are_carried(rows, labels, Y)
         fold = (documents % _FOLDS)[rows]
+        # On 2 cores it is faster to grow the trees of all documents before it is known whether they
+        # are needed; they are nearly always. They take longest, so they come first.
+        seen = [np.full(len(X), True), *(fold != f for f in range(_FOLDS))]
+        with ThreadPoolExecutor(self.n_threads or os.cpu_count()) as pool:
+            of_all, *by_fold = pool.map(lambda mine: self._grow(X[mine], carried[mine]), seen)
         log_odds = np.empty(len(X))
-        for f in range(_FOLDS):
-            trees = self._grow(X[fold != f], carried[fold != f])
+        for f, trees in enumerate(by_fold):
             log_odds[fold == f] = trees.log_odds(X[fold == f])
         inverse = inverse_propensities(train_counts, n_train)
         self.favour_ = choose_power(rows, labels, log_odds, Y, inverse, self.head_loss)
@@ -192,7 +197,7 @@ class Fusion:
         # The first of equals is the fusion: it has probabilities of its own for every pair.
         self.chosen_ = max((FUSION, *parts), key=lambda x: self.scores_[x]["mean"])
         if self.chosen_ == FUSION:
-            self._trees = self._grow(X, carried)
+            self._trees = of_all
         else:
             chosen = rankings[self.chosen_]
             right = Hits.of(chosen.indices, Y).correct
@@ -321,17 +326,16 @@ class Fusion:
 
     def _grow(self, X: NDArray[np.float32], carried: NDArray[np.bool_]) -> Trees:
         n_parts = len(self.parts_)
-        return Trees.grow(
+        return boost(
             X,
             carried,
-            min_leaf=min(_LEAF, max(_LEAST_LEAF, len(X) // _LEAF)),
-            seed=self.seed,
-            max_iter=self.iterations,
-            max_leaf_nodes=self.leaves,
+            iterations=self.iterations,
+            leaves=self.leaves,
             learning_rate=self.learning_rate,
-            l2_regularization=_L2,
+            l2=_L2,
+            min_leaf=min(_LEAF, max(_LEAST_LEAF, len(X) // _LEAF)),
             # A better score or place in a part never lowers the probability.
-            monotonic_cst=[1] * n_parts + [-1] * n_parts + [0],
+            directions=[1] * n_parts + [-1] * n_parts + [0],
         )
 
     def _check(self, rankings: Mapping[str, Ranking], n_labels: int, n: int | None = None) -> int:
