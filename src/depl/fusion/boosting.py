@@ -29,10 +29,10 @@ EURLEX57K, 7 parts     this           89.1   58.9   45.0   64.6       40.3    1.
 =====================  ============  =====  =====  =====  =====  =========  =====  =====  ======
 
 The scores are equal but for chance: from one random split of the documents to another, the
-difference between this and scikit-learn varies by 0.3 points of P@1 (standard deviation), 0.1 of P@5
-and 0.3 to 1.0 of tail F1@5. All three give the same bytes with one and two threads. Compiling takes
-four seconds, once after installing; importing scikit-learn's boosting takes more than one, each
-time.
+difference between this and scikit-learn varies by 0.3 points of P@1 (standard deviation), 0.1 of
+P@5 and 0.3 to 1.0 of tail F1@5. All three give the same bytes with one and two threads. Compiling
+takes four seconds, once after installing; importing scikit-learn's boosting takes more than one,
+each time.
 """
 
 from __future__ import annotations
