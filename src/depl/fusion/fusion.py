@@ -38,6 +38,7 @@ from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.core.ranking import Ranking
 from depl.core.storage import read_json, read_tensors, write_json, write_tensors
 from depl.evaluation.metrics import Hits, inverse_propensities, precision_and_psp, reliability
+from depl.fusion.boosting import boost
 from depl.fusion.candidates import candidate_pairs
 from depl.fusion.rare import CUTS, choose_power, favour
 from depl.fusion.trees import Trees, logistic_line, prior
@@ -62,17 +63,17 @@ class Fusion:
     candidates : int
         How many of the best labels of every part are considered for a document.
     iterations : int
-        How many trees are boosted.
+        How many trees are boosted; fewer where nothing is left to gain.
     leaves : int
-        How many leaves each has.
+        How many leaves each has at most.
     learning_rate : float
         The learning rate of boosting.
     head_loss : float
         How many points P@1 and P@5 may each lose in favour of rare labels; 0 favours none.
     seed : int
-        For the folds, and for the bins of the features.
+        For the folds.
     n_threads : int or None
-        For ranking; None means one per core. The result does not depend on it.
+        For fitting and ranking; None means one per core. The result does not depend on it.
 
     Attributes
     ----------
@@ -173,9 +174,13 @@ class Fusion:
         rows, labels, X = candidate_pairs(rankings, self.candidates, train_counts)
         true = carried(Y, rows, labels)
         fold = (documents % _FOLDS)[rows]
+        # On 2 cores it is faster to grow the trees of all documents before it is known whether they
+        # are needed; they are nearly always. They take longest, so they come first.
+        seen = [np.full(len(X), True), *(fold != f for f in range(_FOLDS))]
+        with ThreadPoolExecutor(self.n_threads or os.cpu_count()) as pool:
+            of_all, *by_fold = pool.map(lambda mine: self._grow(X[mine], true[mine]), seen)
         log_odds = np.empty(len(X))
-        for f in range(_FOLDS):
-            trees = self._grow(X[fold != f], true[fold != f])
+        for f, trees in enumerate(by_fold):
             log_odds[fold == f] = trees.log_odds(X[fold == f])
         inverse = inverse_propensities(train_counts, n_train)
         self.favour_ = choose_power(rows, labels, log_odds, Y, inverse, self.head_loss)
@@ -195,7 +200,7 @@ class Fusion:
         # On a tie the fusion wins: it has a probability for every pair.
         self.chosen_ = max((FUSION, *parts), key=lambda x: self.scores_[x]["mean"])
         if self.chosen_ == FUSION:
-            self._trees = self._grow(X, true)
+            self._trees = of_all
         else:
             chosen = rankings[self.chosen_]
             right = Hits.of(chosen.indices, Y).correct
@@ -320,19 +325,18 @@ class Fusion:
         fusion._trees = Trees.from_tensors(tensors, 2 * len(fusion.parts_) + 1)
         return fusion
 
-    def _grow(self, X: NDArray[np.float32], carried: NDArray[np.bool_]) -> Trees:
+    def _grow(self, X: NDArray[np.float32], true: NDArray[np.bool_]) -> Trees:
         n_parts = len(self.parts_)
-        return Trees.grow(
+        return boost(
             X,
-            carried,
-            min_leaf=min(_LEAF, max(_LEAST_LEAF, len(X) // _LEAF)),
-            seed=self.seed,
-            max_iter=self.iterations,
-            max_leaf_nodes=self.leaves,
+            true,
+            iterations=self.iterations,
+            leaves=self.leaves,
             learning_rate=self.learning_rate,
-            l2_regularization=_L2,
+            l2=_L2,
+            min_leaf=min(_LEAF, max(_LEAST_LEAF, len(X) // _LEAF)),
             # A better score or rank by a part never lowers the probability.
-            monotonic_cst=[1] * n_parts + [-1] * n_parts + [0],
+            directions=[1] * n_parts + [-1] * n_parts + [0],
         )
 
     def _check(self, rankings: Mapping[str, Ranking], n_labels: int, n: int | None = None) -> int:

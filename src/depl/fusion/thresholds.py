@@ -83,7 +83,7 @@ class Curve:
         >>> curve.precision.round(2).tolist()
         [1.0, 0.75, 0.67]
         """
-        from sklearn.isotonic import isotonic_regression
+        from scipy.optimize import isotonic_regression  # slow to import, and only needed by fit
 
         order = np.argsort(-probability, kind="stable")
         p, hits = probability[order].astype(np.float64), np.cumsum(right[order])
@@ -102,7 +102,7 @@ class Curve:
         found = np.diff(hits[ends], prepend=0).astype(np.float64)
         found[0] += prior * expected[ends[0]] / sizes[0]
         sizes[0] += prior
-        rates = isotonic_regression(found / sizes, sample_weight=sizes, increasing=False)
+        rates = isotonic_regression(found / sizes, weights=sizes, increasing=False).x
         precision = np.cumsum(rates * sizes) / np.cumsum(sizes)
         return cls(p[ends], (ends + 1).astype(np.int64), precision, true)
 

@@ -1,13 +1,11 @@
-"""Boosted trees, and a line, as plain numbers: fitted by scikit-learn, kept and used without it.
+"""Decision trees as plain arrays, and a logistic curve.
 
-A fitted scikit-learn object can only be kept by pickling it, and loading a pickle runs whatever
-code the file asks for. The trees themselves are six columns of numbers. The compiled walk below
-gives the same sums as scikit-learn, and starts within microseconds for a single document.
+Arrays can be read from a file without running any code in it, and checked. The compiled walk
+starts within microseconds for a single document. ``depl.fusion.boosting`` grows the trees.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +13,12 @@ from typing import Any
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from depl.core.errors import RunError
 
 Floats = NDArray[np.float64]
 
-_FEW = 20_000
 _COLUMNS = ("feature", "threshold", "missing_left", "left", "right", "value")
 
 
@@ -62,65 +60,6 @@ class Trees:
         numbers = np.empty(0, np.float64)
         return cls(
             none, none, numbers, np.empty(0, np.bool_), none, none, numbers, np.array([log_odds])
-        )
-
-    @classmethod
-    def grow(
-        cls,
-        X: NDArray[np.float32],
-        y: NDArray[np.bool_],
-        *,
-        min_leaf: int,
-        seed: int,
-        **shape: object,
-    ) -> Trees:
-        """Boost trees on the log-loss of ``y``.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            NaN where a value is missing.
-        y : array of shape (n,)
-            With one class only, the model is the constant of its smoothed frequency.
-        min_leaf : int
-            Fewest rows a leaf may hold.
-        seed : int
-            For the sample that finds the bins of the features.
-        **shape
-            Other settings of ``HistGradientBoostingClassifier``.
-        """
-        if y.all() or not y.any():
-            return cls.constant(prior(y))
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-        unknown = np.isnan(X).all(axis=0)
-        if unknown.any():  # scikit-learn cannot bin a column without a single value
-            X = np.where(unknown, np.float32(0.0), X)
-        model = boosting_class()(
-            min_samples_leaf=min_leaf, random_state=seed, early_stopping=False, **shape
-        )
-        # With few rows the threads of a parallel loop wait for each other longer than they work.
-        with threadpool_limits(1 if len(X) < _FEW else None, user_api="openmp"):
-            return cls.from_sklearn(model.fit(X, y))
-
-    @classmethod
-    def from_sklearn(cls, model: Any) -> Trees:  # noqa: ANN401 - scikit-learn is untyped
-        """Copy the trees out of a fitted binary ``HistGradientBoostingClassifier``."""
-        nodes = [stage[0].nodes for stage in model._predictors]
-        sizes = [len(x) for x in nodes]
-        roots = (np.cumsum(sizes) - sizes).astype(np.int32)
-        all_nodes = np.concatenate(nodes)
-        leaf = all_nodes["is_leaf"].astype(bool)
-        start = np.repeat(roots, sizes)
-        return cls(
-            roots,
-            np.where(leaf, -1, all_nodes["feature_idx"]).astype(np.int32),
-            np.where(leaf, 0.0, all_nodes["num_threshold"]).astype(np.float64),
-            all_nodes["missing_go_to_left"].astype(np.bool_) & ~leaf,
-            np.where(leaf, 0, all_nodes["left"] + start).astype(np.int32),
-            np.where(leaf, 0, all_nodes["right"] + start).astype(np.int32),
-            np.where(leaf, all_nodes["value"], 0.0).astype(np.float64),
-            np.array([float(np.ravel(model._baseline_prediction)[0])]),
         )
 
     def log_odds(self, X: NDArray[np.float32]) -> Floats:
@@ -169,25 +108,6 @@ class Trees:
         return trees
 
 
-def boosting_class() -> Any:  # noqa: ANN401 - scikit-learn is untyped
-    """scikit-learn's boosting, slow to import.
-
-    Its threads synchronise thousands of times a second, and by default they busy-wait. Where other
-    programs need the cores, each then waits for one that is not running: two fits side by side on
-    two cores took 25 times as long as one. With threads that sleep, they take as long as one. The
-    OpenMP library reads the setting once, when it is loaded: whoever imports scikit-learn for
-    another reason calls this first.
-    """
-    before = os.environ.get("OMP_WAIT_POLICY")
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    try:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-    finally:
-        if before is None:
-            del os.environ["OMP_WAIT_POLICY"]
-    return HistGradientBoostingClassifier
-
-
 def prior(y: NDArray[np.bool_]) -> float:
     """Log-odds of being true before anything else is known, smoothed to stay finite."""
     true = int(y.sum())
@@ -200,16 +120,27 @@ def logistic_line(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> tup
     One pseudo pair of each kind in the middle keeps the line finite whatever the pairs are; the
     slope stays above 0, so that the order of the scores is kept.
     """
-    from sklearn.linear_model import LogisticRegression  # slow to import
+    from scipy.optimize import minimize  # slow to import, and only needed by fit
 
     scores = np.asarray(scores, np.float64)
     middle = float(scores.mean()) if len(scores) else 0.0
     spread = float(scores.std()) if len(scores) else 0.0
     spread = spread if spread > 0 else 1.0
     x = np.append((scores - middle) / spread, [0.0, 0.0])
-    line = LogisticRegression(C=1.0).fit(x[:, None], np.append(right, [True, False]))
-    slope = max(float(line.coef_[0, 0]), 1e-3) / spread
-    return slope, float(line.intercept_[0]) - slope * middle
+    sign = np.where(np.append(right, [True, False]), 1.0, -1.0)
+
+    def loss(line: Floats) -> tuple[float, Floats]:
+        """Mean loss and gradient; summed without BLAS, where threads change the rounding."""
+        margin = sign * (line[0] * x + line[1])
+        pull = -sign * expit(-margin)
+        value = np.logaddexp(0.0, -margin).sum() + 0.5 * line[0] ** 2
+        gradient = np.array([(pull * x).sum() + line[0], pull.sum()])
+        return value / len(x), gradient / len(x)
+
+    exact = {"gtol": 1e-10, "ftol": 1e-15}
+    line = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", options=exact).x
+    slope = max(float(line[0]), 1e-3) / spread
+    return slope, float(line[1]) - slope * middle
 
 
 @numba.njit(nogil=True, cache=True)
@@ -225,7 +156,7 @@ def _walk(
     baseline: float,
     out: Floats,
 ) -> None:
-    """Add up the leaves that every row falls into, tree by tree as scikit-learn does."""
+    """Add up the leaves that every row falls into, tree by tree."""
     for i in range(len(X)):
         total = baseline
         for t in range(len(roots)):
