@@ -39,7 +39,7 @@ demo: .venv/neural
 	@.venv/bin/depl demo
 
 test: .venv/dev
-	.venv/bin/python -m pytest -n 2
+	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: .venv/dev
 	.venv/bin/ruff check .

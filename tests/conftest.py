@@ -15,6 +15,16 @@ from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 settings.register_profile("depl", deadline=None)
 settings.load_profile("depl")
 
+# Files that take longest, so that they do not start last and keep one of two workers waiting.
+LONGEST = ("test_demo", "test_page", "test_neural", "test_resuming", "test_predict", "test_fit")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first; the order within a file stays."""
+    place = {name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(LONGEST)))
+
+
 LABELS = (
     Label("2560", "wine", ("grape wine",)),
     Label("17", "customs duty"),

@@ -11,6 +11,7 @@ import typer
 from depl.cli.console import count, err, out, progress
 from depl.cli.evaluate import print_table
 from depl.cli.fit import fit_corpus
+from depl.cli.options import Overrides
 
 if TYPE_CHECKING:
     from depl.core.corpus import Corpus
@@ -26,6 +27,7 @@ def demo(
     folder: Annotated[
         Path, typer.Option("--out", metavar="RUN", help="Run folder to create or continue.")
     ] = DEFAULT_FOLDER,
+    overrides: Overrides = None,
 ) -> None:
     """Train, evaluate and explain on a small corpus: the manuals of installed libraries."""
     import numpy as np
@@ -49,7 +51,7 @@ def demo(
         )
     with progress():
         data = read_docstrings()
-        config = Config.load("cpu-frozen" if neural else "sparse")
+        config = Config.load("cpu-frozen" if neural else "sparse", overrides or ())
         # Other versions of the libraries are another corpus: the demo replaces its own folder.
         fit_corpus(data.train, folder, config, overwrite=folder == DEFAULT_FOLDER)
         model = Classifier.load(folder)

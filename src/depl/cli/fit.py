@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from depl.cli.console import count, err, progress
-from depl.cli.options import Format, OnError
+from depl.cli.options import Format, OnError, Overrides
 from depl.core.errors import ConfigError
 from depl.run.recipes import RECIPES
 
@@ -37,12 +37,7 @@ def fit(
             help=f"Settings: a TOML file, or a recipe ({', '.join(RECIPES)}).",
         ),
     ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="SECTION.KEY=VALUE", help="Change one setting; may be repeated."
-        ),
-    ] = None,
+    overrides: Overrides = None,
     until: Annotated[
         str | None, typer.Option("--until", metavar="STAGE", help="Stop after this stage.")
     ] = None,

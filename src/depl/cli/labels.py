@@ -200,7 +200,7 @@ def undo(context: typer.Context) -> None:
     from depl.run.folder import Run
 
     # The journal is enough: an edit with which the run cannot be loaded can be undone, too.
-    journal = Journal(Run.open(context.obj).path / "labels")
+    journal = Journal(Run.open(context.obj).path)
     with journal.locked():
         undone = journal.undo()
     out.print(f"Undone: {escape(undone.summary())}")
@@ -212,7 +212,7 @@ def history(context: typer.Context, as_json: Json = False) -> None:
     from depl.labels.journal import Journal, in_force
     from depl.run.folder import Run
 
-    entries = Journal(Run.open(context.obj).path / "labels").entries()
+    entries = Journal(Run.open(context.obj).path).entries()
     in_effect = {entry.number for entry in in_force(entries)}
     for entry in entries:
         undone = entry.edit != "undo" and entry.number not in in_effect

@@ -25,4 +25,8 @@ OnError = Annotated[
         help="Stop at invalid rows, or skip them and report how many there were.",
     ),
 ]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change one setting; may be repeated."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
