@@ -5,7 +5,7 @@
 Labels are held out of training by a rule: drawn at random, by a seed, among those with at least
 six training documents and one in the dev split. A run is fitted without them (their documents
 stay, without these labels). Then they are added to it: by name alone, and with one and with five of
-the training documents that carry them; each time all dev documents are labelled anew. A run that
+the training documents that carry them; each time all dev documents are labelled again. A run that
 was fitted with them shows what training would give. Only these labels are scored.
 
 Writes new_labels.json into FOLDER; the runs stay there, too, so that a second call is quick.

@@ -60,12 +60,12 @@ def main() -> None:
         for name in stale:
             print(f"{name} is not what experiments/results says.")
         if stale:
-            sys.exit("Do not edit results by hand: python experiments/tables.py makes them anew.")
+            sys.exit("Do not edit results by hand: python experiments/tables.py makes them.")
         print("All results are up to date.")
         return
     for path, text in files.items():
         write_text(path, text)
-    print("\n".join(f"Made anew: {name}" for name in stale) or "Nothing has changed.")
+    print("\n".join(f"Updated: {name}" for name in stale) or "Nothing has changed.")
 
 
 def render(root: Path, corpora: Mapping[str, Measured]) -> tuple[list[str], dict[Path, str]]:

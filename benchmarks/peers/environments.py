@@ -2,7 +2,7 @@
 
 Peers pin old versions of numpy and scipy, so each lives in ``benchmarks/.venvs/<name>``, made on
 first use and kept. A file ``complete.json`` inside lists what was installed: an environment without
-it was interrupted, one with another list is out of date, and both are made anew.
+it was interrupted, one with another list is out of date, and both are made again.
 """
 
 from __future__ import annotations

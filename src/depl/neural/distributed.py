@@ -30,9 +30,9 @@ def let_threads_sleep() -> None:
     """Keep torch's OpenMP threads from busy-waiting where it was loaded before depl.
 
     GNU's OpenMP hardly busy-waits while it manages more threads than there are cores. A second team
-    of threads, held by an idle thread, achieves that. Two
-    processes that train side by side on two cores take 1.2 times as long as with
-    ``OMP_WAIT_POLICY=PASSIVE``, and 3.7 times without either (``benchmarks/side_by_side.py``).
+    of threads, held by an idle thread, achieves that. Two fits side by side on two cores then take
+    1.5 times as long as one, as they do where ``OMP_WAIT_POLICY`` could be set in time
+    (``benchmarks/side_by_side.py --torch-first``).
     """
     if not threads.TOO_LATE:
         return
