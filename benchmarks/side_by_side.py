@@ -1,4 +1,4 @@
-"""Two fits at the same time against one alone: do they wait for each other?
+"""Two fits at the same time against one alone: how much they wait for each other.
 
     python benchmarks/side_by_side.py                  depl imported first, as the command line does
     python benchmarks/side_by_side.py --torch-first    in a program that has used torch before
@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 CHILD = """
 import sys
@@ -43,6 +42,7 @@ def main() -> None:
     parser.add_argument("--busy-wait", action="store_true")
     parser.add_argument("--documents", type=int, default=600)
     args = parser.parse_args()
+    first = "torch" if args.torch_first else "depl"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}
     if args.busy_wait:
         environment["OMP_WAIT_POLICY"] = "ACTIVE"
@@ -52,13 +52,13 @@ def main() -> None:
             start = time.perf_counter()
             children = [
                 subprocess.Popen(
-                    [sys.executable, "-c", CHILD, "torch" if args.torch_first else "depl"]
-                    + [str(args.documents), str(Path(folder, str(i)))],
+                    [sys.executable, "-c", CHILD, first, str(args.documents), f"{folder}/{i}"],
                     env=environment,
                 )
                 for i in range(n)
             ]
-            if any([child.wait() for child in children]):
+            codes = [child.wait() for child in children]
+            if any(codes):
                 sys.exit("a fit failed")
             return time.perf_counter() - start
 
