@@ -43,7 +43,7 @@ exclude_patterns = ["_build", "README.md"]  # index.md includes README.md
 # A broken link into depl is an error; other libraries' names are not looked up, so that the site
 # can be built offline.
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(?!depl\.).*"), ("py:.*", r"depl\..*\b_\w+")]
+nitpick_ignore_regex = [("py:.*", r"(?!depl\.).*"), ("py:.*", r"depl\..*\b(_\w+|T)")]
 
 myst_heading_anchors = 4
 highlight_language = "text"  # most of the blocks are what a terminal shows

@@ -109,8 +109,14 @@ def test_nothing_is_left_behind_and_a_second_fit_keeps_all(full_run):
 @pytest.mark.parametrize(
     "more",
     [
-        ("retrieval.objective=dual", "encoder.similarity=dot", "encoder.document_pooling=cls"),
-        ("retrieval.label_text=name", "retrieval.hard_negatives=0", "classifier.epochs=0"),
+        (
+            *("retrieval.objective=dual", "encoder.similarity=dot"),
+            *("encoder.document_pooling=cls", "classifier.epochs=2", "retrieval.epochs=2"),
+        ),
+        (
+            *("retrieval.label_text=name", "retrieval.hard_negatives=0"),
+            *("classifier.epochs=0", "retrieval.epochs=2"),
+        ),
     ],
 )
 def test_other_objectives_and_texts(corpus, tiny_folder, tmp_path, more):

@@ -122,6 +122,29 @@ def write_text(path: Path, text: str) -> None:
         temporary.replace(path)
 
 
+def append(path: Path, raw: bytes, *, after: int) -> None:
+    """Write behind the first ``after`` bytes of a file, dropping what was there, and flush.
+
+    A write that fails leaves the file as long as it was.
+    """
+    with explain_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            os.ftruncate(descriptor, after)
+            os.lseek(descriptor, after, os.SEEK_SET)
+            try:
+                view = memoryview(raw)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+                os.fsync(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, after)
+                raise
+        finally:
+            os.close(descriptor)
+
+
 def write_json(path: Path, value: object) -> None:
     """Write readable JSON, whole or not at all."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")

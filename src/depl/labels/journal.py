@@ -11,7 +11,6 @@ It is written before the line, and can be computed again from the line.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from depl.core.errors import RunError
-from depl.core.storage import explain_os_errors, flush, locked
+from depl.core.storage import append, explain_os_errors, flush, locked
 
 Edit = Literal["add", "describe", "rename", "remove", "undo"]
 
@@ -112,14 +111,10 @@ class Journal:
         entry = Entry(number, datetime.now(UTC).isoformat(timespec="seconds"), edit, content)
         line = {"entry": number, "time": entry.time, "edit": edit, **content}
         raw = json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n"
-        with explain_os_errors(self.path):
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
-            try:
-                _write_at(descriptor, len(whole), raw)
-            finally:
-                os.close(descriptor)
-            if number == 1:
-                flush(self.folder)  # the file may be new in its folder
+        append(self.path, raw, after=len(whole))
+        if number == 1:  # the file is new in its folder, and the folder may be
+            with explain_os_errors(self.path):
+                flush(self.folder)
                 flush(self.folder.parent)
         return entry
 
@@ -169,17 +164,3 @@ def in_force(entries: Sequence[Entry]) -> list[Entry]:
     """The edits that no later entry has undone, in order."""
     undone = {entry.content["of"] for entry in entries if entry.edit == "undo"}
     return [x for x in entries if x.edit != "undo" and x.number not in undone]
-
-
-def _write_at(descriptor: int, end: int, raw: bytes) -> None:
-    """Write after the last complete line; a failed write leaves nothing."""
-    os.ftruncate(descriptor, end)
-    os.lseek(descriptor, end, os.SEEK_SET)
-    try:
-        view = memoryview(raw)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        os.fsync(descriptor)
-    except OSError:
-        os.ftruncate(descriptor, end)
-        raise

@@ -21,6 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from depl.core import storage
 from depl.core.corpus import Corpus
 from depl.core.errors import ConfigError, RunError
@@ -87,8 +89,8 @@ def fit(
             )
     if corpus is not None and (len(corpus) < 2 or corpus.Y.nnz == 0):
         raise ConfigError(
-            f"There is nothing to learn from: {len(corpus)} training documents with "
-            f"{corpus.Y.nnz} labels in all."
+            f"There is nothing to learn from: a fit needs at least 2 training documents and 1 "
+            f"label; got {len(corpus)} and {np.count_nonzero(corpus.label_counts)}."
         )
     config = config or (Run.open(out).config() if corpus is None else Config())
     run = Run(out)
