@@ -12,8 +12,9 @@ from depl.model.classifier import Classifier
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     out = tmp_path_factory.mktemp("demo") / "run"
-    # Shorter pages: whole ones take minutes on a processor without 8-bit instructions.
-    command = ["demo", "--out", str(out), "--set", "encoder.max_tokens=48"]
+    # Shorter texts: whole ones take minutes on a processor without 8-bit instructions.
+    shorter = ("encoder.max_tokens=40", "descriptions.max_tokens=6", "retrieval.epochs=6")
+    command = ["demo", "--out", str(out), *(x for s in shorter for x in ("--set", s))]
     result = CliRunner().invoke(app, command, catch_exceptions=False)
     assert result.exit_code == 0
     return out, result.output
