@@ -242,12 +242,17 @@ def carried(
     >>> carried(csr_array([[1, 0, 1]]), np.array([[0]]), np.array([[2, 1, -1]])).tolist()
     [[True, False, False]]
     """
-    pairs, asked = true_pairs(Y), documents.astype(np.int64) * Y.shape[1] + labels
-    # A binary search in a sorted list: no dense documents x labels matrix.
+    return among(true_pairs(Y), documents.astype(np.int64) * Y.shape[1] + labels) & (labels >= 0)
+
+
+def among(pairs: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the pairs asked for are among those of ``true_pairs``.
+
+    A binary search in a sorted list: no dense documents x labels matrix.
+    """
     place = np.searchsorted(pairs, asked)
     place[place == len(pairs)] = 0
-    found: NDArray[np.bool_] = (labels >= 0) & (pairs[place] == asked if len(pairs) else False)
-    return found
+    return pairs[place] == asked if len(pairs) else np.zeros(asked.shape, bool)
 
 
 def true_pairs(Y: csr_array) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from depl.core.corpus import carried, true_pairs
+from depl.core.corpus import among, true_pairs
 from depl.core.errors import ConfigError, DeplError
 
 Floats = NDArray[np.float64]
@@ -71,8 +71,10 @@ class Hits:
         """
         n, n_labels = Y.shape
         _check_predictions(predicted, n, n_labels)
-        correct = carried(Y, np.arange(n)[:, None], predicted)
-        documents, labels = np.divmod(true_pairs(Y), max(n_labels, 1))
+        pairs = true_pairs(Y)
+        asked = np.arange(n, dtype=np.int64)[:, None] * n_labels + predicted
+        correct = among(pairs, asked) & (predicted >= 0)
+        documents, labels = np.divmod(pairs, max(n_labels, 1))
         sizes = np.bincount(documents, minlength=n)
         support = np.bincount(labels, minlength=n_labels)
         return cls(predicted, correct, documents, labels, sizes, support)
