@@ -217,8 +217,9 @@ def test_run_of_another_format_is_said(own_run: Path):
         Classifier.load(own_run)
 
 
+@pytest.mark.parametrize("with_corpus", [False, True])
 def test_run_of_an_older_format_says_how_to_make_it_again_which_works(
-    own_run: Path, dataset: Dataset
+    own_run: Path, dataset: Dataset, with_corpus: bool
 ):
     before = Classifier.load(own_run).predict(dataset.dev.texts)
     manifest = json.loads((own_run / "manifest.json").read_text())
@@ -232,7 +233,8 @@ def test_run_of_an_older_format_says_how_to_make_it_again_which_works(
     with pytest.raises(RunError, match=r"format 2.* from its own documents with: depl fit \S+own"):
         Classifier.load(own_run)
     events = {}
-    fit(None, own_run, observe=lambda e: events.update({e.stage: e.kind}))
+    corpus = dataset.train if with_corpus else None
+    fit(corpus, own_run, observe=lambda e: events.update({e.stage: e.kind}))
     assert events.pop("corpus") == "kept"
     assert set(events.values()) == {"done"}
     after = Classifier.load(own_run).predict(dataset.dev.texts)

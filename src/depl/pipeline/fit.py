@@ -95,13 +95,10 @@ def fit(
     config = config or (Run.open(out).config() if corpus is None else Config())
     run = Run(out)
     _refuse_strangers(run)
-    if corpus is None:
-        run.upgrade()
     team = _launched(config)
     if team is not None and not team.first:
         _follow(run, config, team, until)
         return Run(out)
-    contents = _contents(run) if corpus is None else storage.corpus_fingerprint(corpus)
 
     def keep_corpus(work: Work) -> None:
         if corpus is None:
@@ -110,11 +107,13 @@ def fit(
             )
         write_corpus(work.folder, corpus)
 
-    if config.neural and not run.has("documents"):
+    if config.neural and not (run.path / "documents").is_dir():
         from depl.neural.encoder_files import find_encoder
 
         find_encoder(config.encoder.name)  # a missing encoder is reported before the work begins
     with run.locked():
+        run.upgrade()
+        contents = _contents(run) if corpus is None else storage.corpus_fingerprint(corpus)
         _refuse_other_corpus(run, contents, overwrite)
         run.write_manifest(run.manifest())
         storage.write_json(run.path / "config.json", config.to_dict())
