@@ -11,7 +11,7 @@ from depl import api
 from depl.core.errors import ConfigError, RunError
 from depl.model.classifier import Classifier
 from depl.pipeline import fit as pipeline
-from depl.pipeline.stages import STAGES, dependents, stage_names
+from depl.pipeline.stages import STAGE_NAMES, STAGES, dependents, stage_names
 from depl.run.config import Config
 from depl.run.folder import FORMAT_VERSION, Run, fingerprint
 
@@ -224,7 +224,12 @@ def test_a_setting_remakes_only_what_depends_on_it(training, setting, made):
 
     before, after = prints(config), prints(changed)
     assert {name for name in before if before[name] != after[name]} == made
-    assert all(dependents(name) >= {name} for name in wanted)
+
+
+def test_every_stage_comes_after_what_it_needs():
+    for i, stage in enumerate(STAGES, start=1):
+        assert set(stage.needs) <= set(STAGE_NAMES[:i])
+    assert dependents("classifier") == {"classifier", "encoder", "index", "fusion"}
 
 
 def test_an_ablation_in_a_copy_of_a_run_trains_only_what_it_must(full_run, corpus, tmp_path):

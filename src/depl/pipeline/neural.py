@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -51,29 +51,33 @@ def make_negatives(work: Work) -> None:
 
 def make_documents(work: Work) -> None:
     """Token ids of the training documents; with a frozen encoder, its states of them."""
-    _keep_texts(
-        work, work.folder, work.run.train().texts, work.config.encoder.max_tokens, "document"
-    )
+    longest = work.config.encoder.max_tokens
+    _keep_texts(work, {work.folder: work.run.train().texts}, longest, "document")
 
 
 def make_label_texts(work: Work) -> None:
     """The same for names and, where labels are described by them, pseudo descriptions."""
     run, config = work.run, work.config
-    texts = {"names": run.labels.names}
+    texts = {work.folder / "names": run.labels.names}
     if config.retrieval.label_text == "description":
-        texts |= {_TEXTS_OF[fold]: run.descriptions(fold).texts for fold in FOLDS}
+        for fold in FOLDS:
+            texts[work.folder / _TEXTS_OF[fold]] = run.descriptions(fold).texts
     longest = config.descriptions.max_tokens + 2  # with the two special tokens
-    for name, some in texts.items():
-        _keep_texts(work, work.folder / name, some, longest, "label")
+    _keep_texts(work, texts, longest, "label")
 
 
-def _keep_texts(work: Work, folder: Path, texts: Sequence[str], longest: int, side: Side) -> None:
-    tokens = tokenize(texts, encoder_files.find_encoder(work.config.encoder.name), longest)
-    tokens.save(folder)
+def _keep_texts(work: Work, texts: Mapping[Path, Sequence[str]], longest: int, side: Side) -> None:
+    """Token ids of the texts of each folder, and their states by a frozen encoder."""
+    source = encoder_files.find_encoder(work.config.encoder.name)
+    encoder = None
     if work.config.encoder.training == "frozen":
         encoder = new_encoder(work.config, 0).to(_team(work).device)
-        states = pooled_states(encoder, tokens, side).cpu().numpy().astype(np.float16)
-        storage.write_tensors(folder / STATES, {"states": states})
+    for folder, some in texts.items():
+        tokens = tokenize(some, source, longest)
+        tokens.save(folder)
+        if encoder is not None:
+            states = pooled_states(encoder, tokens, side).cpu().numpy().astype(np.float16)
+            storage.write_tensors(folder / STATES, {"states": states})
 
 
 def make_classifier(work: Work) -> None:
