@@ -125,7 +125,8 @@ def child(name: str, path: str, threads: int, *options: str) -> None:
         macro_average,
         precision_and_psp,
     )
-    from depl.fusion.fusion import Fusion, calibration_error
+    from depl.fusion.calibration import calibration_error
+    from depl.fusion.fusion import Fusion
 
     with np.load(path) as file:
         arrays = dict(file)

@@ -15,7 +15,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from depl.fusion.boosting import boost
-from depl.fusion.trees import logistic_line, prior
+from depl.fusion.calibration import logistic_line
+from depl.fusion.trees import prior
 
 SHAPE = {"iterations": 40, "leaves": 9, "learning_rate": 0.1, "l2": 2.0, "min_leaf": 20}
 

@@ -16,8 +16,9 @@ from scipy.special import logit
 from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.core.ranking import Ranking
 from depl.evaluation.metrics import inverse_propensities, precision_and_psp
+from depl.fusion.calibration import calibration_error
 from depl.fusion.candidates import candidate_pairs
-from depl.fusion.fusion import Fusion, calibration_error
+from depl.fusion.fusion import Fusion
 from depl.fusion.rare import POWERS, choose_power
 
 N_LABELS = 30

@@ -37,11 +37,12 @@ from depl.core.corpus import carried
 from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.core.ranking import Ranking
 from depl.core.storage import read_json, read_tensors, write_json, write_tensors
-from depl.evaluation.metrics import Hits, inverse_propensities, precision_and_psp, reliability
+from depl.evaluation.metrics import Hits, inverse_propensities, precision_and_psp
 from depl.fusion.boosting import boost
+from depl.fusion.calibration import calibration_error, logistic_line, probabilities
 from depl.fusion.candidates import candidate_pairs
 from depl.fusion.rare import CUTS, choose_power, favour
-from depl.fusion.trees import Trees, logistic_line, prior
+from depl.fusion.trees import Trees, prior
 
 FUSION = "fusion"  # the name of the fusion itself next to those of its parts
 
@@ -207,7 +208,7 @@ class Fusion:
             listed = (chosen.indices >= 0) & np.isfinite(chosen.scores)
             slope, offset = logistic_line(chosen.scores[listed], right[listed])
             self._trees = Trees.constant(prior(right[listed]))
-            self.cross_fitted_ = _probabilities(chosen, slope, offset)
+            self.cross_fitted_ = probabilities(chosen, slope, offset)
         self._line = (slope, offset)
         return self
 
@@ -231,7 +232,7 @@ class Fusion:
         n = self._check(rankings, len(train_counts))
         slope, offset = self._line
         if self.chosen_ != FUSION:
-            return _probabilities(rankings[self.chosen_].top(k), slope, offset)
+            return probabilities(rankings[self.chosen_].top(k), slope, offset)
 
         def rank_block(first: int) -> Ranking:
             some = slice(first, first + _BLOCK)
@@ -364,17 +365,6 @@ class Fusion:
     def _check_fitted(self) -> None:
         if not hasattr(self, "_line"):
             raise NotFittedError(self)
-
-
-def calibration_error(ranking: Ranking, Y: csr_array) -> float:
-    """Expected calibration error of a ranking whose scores are probabilities, in percent."""
-    return 100 * reliability(Hits.of(ranking.indices, Y), ranking.scores).error
-
-
-def _probabilities(part: Ranking, slope: float, offset: float) -> Ranking:
-    """A part's ranking, with its scores turned into probabilities."""
-    probability = expit(slope * part.scores + offset).astype(np.float32)
-    return Ranking(part.indices, np.where(part.indices >= 0, probability, -np.inf))
 
 
 def _scores(ranking: Ranking, Y: csr_array, inverse: NDArray[np.float64]) -> dict[str, float]:

@@ -1,0 +1,51 @@
+"""Scores made into probabilities, and how far those can be trusted."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import expit
+
+from depl.core.ranking import Ranking
+from depl.evaluation.metrics import Floats, Hits, reliability
+
+
+def logistic_line(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> tuple[float, float]:
+    """Slope and offset that turn a score into the log-odds of being right.
+
+    One pseudo pair of each kind in the middle keeps the line finite whatever the pairs are; the
+    slope stays above 0, so that the order of the scores is kept.
+    """
+    from scipy.optimize import minimize  # slow to import, and only needed by fit
+
+    scores = np.asarray(scores, np.float64)
+    middle = float(scores.mean()) if len(scores) else 0.0
+    spread = float(scores.std()) if len(scores) else 0.0
+    spread = spread if spread > 0 else 1.0
+    x = np.append((scores - middle) / spread, [0.0, 0.0])
+    sign = np.where(np.append(right, [True, False]), 1.0, -1.0)
+
+    def loss(line: Floats) -> tuple[float, Floats]:
+        """Mean loss and gradient; summed without BLAS, where threads change the rounding."""
+        margin = sign * (line[0] * x + line[1])
+        pull = -sign * expit(-margin)
+        value = np.logaddexp(0.0, -margin).sum() + 0.5 * line[0] ** 2
+        gradient = np.array([(pull * x).sum() + line[0], pull.sum()])
+        return value / len(x), gradient / len(x)
+
+    exact = {"gtol": 1e-10, "ftol": 1e-15}
+    line = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", options=exact).x
+    slope = max(float(line[0]), 1e-3) / spread
+    return slope, float(line[1]) - slope * middle
+
+
+def calibration_error(ranking: Ranking, Y: csr_array) -> float:
+    """Expected calibration error of a ranking whose scores are probabilities, in percent."""
+    return 100 * reliability(Hits.of(ranking.indices, Y), ranking.scores).error
+
+
+def probabilities(part: Ranking, slope: float, offset: float) -> Ranking:
+    """A part's ranking, with its scores turned into probabilities."""
+    probability = expit(slope * part.scores + offset).astype(np.float32)
+    return Ranking(part.indices, np.where(part.indices >= 0, probability, -np.inf))
