@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, save_npz
+from tests.readers.reading import refusal, skipped
 
-from depl.core.errors import CorpusError
 from depl.readers import read
-
-
-def refusal(folder: Path, **options: object) -> str:
-    with pytest.raises(CorpusError) as caught:
-        read(folder, **options)  # type: ignore[arg-type]
-    return str(caught.value)
-
-
-def skipped(folder: Path, caplog: pytest.LogCaptureFixture) -> tuple[list[str], str]:
-    """The ids kept and the warning given."""
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, "depl.readers"):
-        data = read(folder, on_error="skip")
-    assert len(caplog.records) == 1
-    return data.train.ids, caplog.text
 
 
 @pytest.mark.parametrize("mode", ["stop", "skip"])

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from tests.readers.reading import refusal, skipped
 
 from depl.core.corpus import Label
-from depl.core.errors import CorpusError
 from depl.readers import read
 from depl.readers.problems import Kind, Problems
 
@@ -30,21 +30,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "labels.jsonl").write_text(LABELS)
     (tmp_path / "train.jsonl").write_text(GOOD + "\n")
     return tmp_path
-
-
-def refusal(folder: Path, **options: object) -> str:
-    with pytest.raises(CorpusError) as caught:
-        read(folder, **options)  # type: ignore[arg-type]
-    return str(caught.value)
-
-
-def skipped(folder: Path, caplog: pytest.LogCaptureFixture) -> tuple[list[str], str]:
-    """The ids kept and the warning given."""
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, "depl.readers"):
-        data = read(folder, on_error="skip")
-    assert len(caplog.records) == 1
-    return data.train.ids, caplog.text
 
 
 # Rows that can be left out

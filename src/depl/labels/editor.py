@@ -48,11 +48,6 @@ class LabelEditor:
         self._entries: list[Entry] = []
         self._replay(self._journal.entries())
 
-    @property
-    def edited(self) -> bool:
-        """Whether there is any edit, in force or undone."""
-        return bool(self._entries)
-
     def state(self) -> State:
         """The run with all edits in force."""
         return self._overlay.state()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from depl.core.corpus import LabelSet
 from depl.core.version import __version__
-from depl.evaluation.bands import BANDS, band_of
+from depl.evaluation.bands import BANDS, band_of, labels_per_band
 from depl.fusion.thresholds import Thresholds
 from depl.model.classifier import Classifier
 from depl.server import schemas
@@ -108,17 +108,16 @@ def present(model: Classifier) -> NDArray[np.int64]:
 
 def info(model: Classifier, *, writable: bool) -> schemas.Info:
     """The run as a whole."""
-    bands = band_of(model.train_counts[present(model)])
-    sizes = np.bincount(bands, minlength=len(BANDS)).tolist()
+    sizes = labels_per_band(model.train_counts[present(model)])
     lasts = [following.first - 1 for _, following in pairwise(BANDS)]
     return schemas.Info(
         name=model.name,
         version=__version__,
         documents=model.n_train,
-        labels=len(bands),
+        labels=sum(sizes.values()),
         bands=[
-            schemas.BandInfo(name=band.name, first=band.first, last=last, labels=size)
-            for band, last, size in zip(BANDS, [*lasts, None], sizes, strict=True)
+            schemas.BandInfo(name=band.name, first=band.first, last=last, labels=sizes[band.name])
+            for band, last in zip(BANDS, [*lasts, None], strict=True)
         ],
         parts=list(model.fusion.parts_) if model.fusion is not None else ["svm"],
         thresholds=None if model.thresholds is None else _thresholds(model.thresholds),
