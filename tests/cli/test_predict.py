@@ -392,10 +392,23 @@ def test_documents_below_the_threshold_have_no_row_in_tables(fitted_run, tmp_pat
     assert pq.read_table(tmp_path / "o.parquet").num_rows == 0
 
 
+def test_cells_that_a_spreadsheet_would_calculate_are_made_safe(own_run, tmp_path):
+    CliRunner().invoke(app, ["labels", str(own_run), "rename", "wine", "=1+2"])
+    texts = tmp_path / "t.jsonl"
+    texts.write_bytes(as_jsonl([Document("@a", "sparkling wine"), Document("-7", "wine")]))
+    for suffix, delimiter in ((".csv", ","), (".tsv", "\t")):
+        predicted(own_run, texts, "-k", 1, "--output", tmp_path / f"o{suffix}")
+        lines = (tmp_path / f"o{suffix}").read_text().splitlines()
+        rows = csv.DictReader(lines, delimiter=delimiter)
+        named = [(row["id"], row["label_name"]) for row in rows]
+        assert named == [("'@a", "'=1+2"), ("-7", "'=1+2")]
+    assert objects(predicted(own_run, texts, "-k", 1, "--json").stdout)[0]["id"] == "@a"
+
+
 def test_texts_are_printed_as_they_are_but_for_control_codes(fitted_run):
     stdin = "[red]wine :wine_glass: \\ \x1b[2J olive oil\n"
     printed = predicted(fitted_run, "-k", 1, stdin=stdin).stdout
-    assert printed.split("\n")[0].rstrip() == "1  [red]wine :wine_glass: \\  [2J olive oil"
+    assert printed.split("\n")[0].rstrip() == "1  [red]wine :wine_glass: \\ \\x1b[2J olive oil"
 
 
 def test_suggestions_do_not_depend_on_the_chunk(fitted_run, tmp_path, monkeypatch):

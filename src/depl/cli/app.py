@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from depl import __version__
+from depl.cli.console import visible
 from depl.cli.demo import demo
 from depl.cli.evaluate import evaluate
 from depl.cli.explain import explain
@@ -58,7 +59,7 @@ def main() -> None:
         app()
     except DeplError as error:
         typer.secho("Error: ", fg="red", bold=True, err=True, nl=False)
-        typer.echo(str(error), err=True)
+        typer.echo(visible(str(error)), err=True)
         sys.exit(2)
     except SystemExit as end:
         if end.code == 130:  # what typer silently makes of a KeyboardInterrupt

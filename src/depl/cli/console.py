@@ -4,13 +4,63 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(highlight=False, soft_wrap=True, stderr=True)
+# All that moves the cursor, colours the terminal or turns the direction of writing, except the line
+# feed; and half surrogates, which cannot be written at all.
+_UNSEEN = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    r"""The text with control characters written out, so that none of them reaches a terminal.
+
+    Examples
+    --------
+    >>> print(visible("wine \x1b[2J\u202e"))
+    wine \x1b[2J\u202e
+    """
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class _Visible(RenderHook):
+    """Makes control characters visible in all that a console prints."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Shown(renderable) for renderable in renderables]
+
+
+class _Shown:
+    def __init__(self, renderable: ConsoleRenderable) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(visible(text), style)
+
+
+class _VisibleFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(highlight=False, soft_wrap=True, stderr=stderr)
+    console.push_render_hook(_Visible())
+    return console
+
+
+# A console takes square brackets in a string for a style, so names, paths and texts are printed as
+# a ``Text`` or through rich's ``escape``.
+out = _console(stderr=False)
+err = _console(stderr=True)
 
 
 @contextmanager
@@ -18,7 +68,9 @@ def progress() -> Iterator[None]:
     """Progress bars on standard error, if that is a terminal; the readers' warnings in any case."""
     from depl.core import progress
 
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    handler = logging.StreamHandler()
+    handler.setFormatter(_VisibleFormatter())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     if not err.is_terminal:
         yield
         return
@@ -35,11 +87,6 @@ def count(n: int, singular: str, plural: str | None = None) -> str:
     ('1 document', '1,200 labels', '2 rows were')
     """
     return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
-
-
-def printable(text: str) -> str:
-    """The text without control characters, which could move the cursor of the terminal."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def print_json(value: object) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from depl.cli.console import count, err, out, progress
 from depl.cli.evaluate import print_table
@@ -70,9 +71,9 @@ def demo(
     path = folder / "report" / "test.html"
     details = {"corpus": "docstrings of numpy, scipy and scikit-learn", "split": "test"}
     write_report(path, [popular, *scored], title="depl demo", details=details)
-    err.print(f"\nReport with figures: {path}")
+    err.print(f"\nReport with figures: {escape(str(path))}")
     common = model.labels[int(np.argmax(model.train_counts))].id
-    err.print(f"Look at a label:     depl labels {folder} show {common}")
+    err.print(f"Look at a label:     depl labels {escape(str(folder))} show {escape(common)}")
 
 
 def _show(model: Classifier, corpus: Corpus) -> None:
@@ -84,12 +85,13 @@ def _show(model: Classifier, corpus: Corpus) -> None:
     ranking = model.predict(picked.texts, _K)
     for i, text in enumerate(picked.texts):
         true = set(picked.Y.indices[picked.Y.indptr[i] : picked.Y.indptr[i + 1]].tolist())
-        out.print(f"\n[bold]{picked.ids[i]}[/]  [dim]{' '.join(text.split())[:70]}…[/]")
+        opening = escape(" ".join(text.split())[:70])
+        out.print(f"\n[bold]{escape(picked.ids[i])}[/]  [dim]{opening}…[/]")
         for position in ranking.indices[i].tolist():
             words = " ".join(x.term for x in model.matched_keywords(text, position)[:6])
             mark = "[green]✓[/]" if position in true else " "
-            out.print(f"  {mark} {model.labels[position].id:<46} [cyan]{words}[/]")
+            out.print(f"  {mark} {escape(model.labels[position].id):<46} [cyan]{escape(words)}[/]")
         missed = true - set(ranking.indices[i].tolist())
         if missed:
             names = ", ".join(sorted(model.labels[j].id for j in missed))
-            out.print(f"    [dim]not suggested: {names}[/]")
+            out.print(f"    [dim]not suggested: {escape(names)}[/]")

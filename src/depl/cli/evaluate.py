@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from depl.cli.console import count, err, out, print_json, progress
 from depl.cli.options import Format, Json, OnError, Split
@@ -94,7 +95,7 @@ def evaluate(
         if (A, B) != _USUAL:
             title += f"; PSP with A = {A:g}, B = {B:g}"
         print_table(reports, title=title)
-    err.print(f"[dim]Report with figures: {path}[/]")
+    err.print(f"[dim]Report with figures: {escape(str(path))}[/]")
 
 
 def cut_offs(text: str) -> tuple[int, ...]:
@@ -152,9 +153,9 @@ def print_table(reports: Sequence[Report], *, title: str) -> None:
     header, rows = comparison(reports)
     headlines = _headlines(reports[0].ks)
     rows = [row for row in rows if row.group != "all" or row.metric in headlines]
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table = Table(title=escape(title), title_justify="left", box=None, pad_edge=False)
     for i, name in enumerate(header):
-        table.add_column(name, justify="left" if i < 2 else "right")
+        table.add_column(escape(name), justify="left" if i < 2 else "right")
     previous = ""
     for row in rows:
         if previous not in ("", row.group):

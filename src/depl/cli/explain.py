@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from depl.cli.console import count, out, print_json, printable
+from depl.cli.console import count, out, print_json
 from depl.cli.options import Json, RunFolder
 from depl.core.errors import CorpusError
 
@@ -127,7 +128,7 @@ def _rows(e: Explanation, text: str) -> Iterator[tuple[str, Text]]:
     for i, passage in enumerate(passages):
         yield "in the text" if i == 0 else "", passage
     for i, near in enumerate(e.neighbours):
-        opening = printable(" ".join(near.text.split()))[:_OPENING]
+        opening = " ".join(near.text.split())[:_OPENING]
         line = Text.assemble(f"{near.similarity:.2f}  ", (near.id, "bold"), "  ", (opening, "dim"))
         yield "neighbours" if i == 0 else "", line
 
@@ -179,14 +180,18 @@ def _passages(text: str, matches: Sequence[Match]) -> Iterator[Text]:
         last = min(last, first + _WHOLE)
         line, at = Text("… " if first else ""), first
         for start, end in (s for s in spans if first <= s[0] and s[1] <= last):
-            line.append(printable(text[at:start]), "dim")
-            word = printable(text[start:end])
+            line.append(_unbroken(text[at:start]), "dim")
+            word = _unbroken(text[start:end])
             line.append(word if out.is_terminal else f"«{word}»", "bold black on yellow")
             at = end
-        line.append(printable(text[at:last]), "dim")
+        line.append(_unbroken(text[at:last]), "dim")
         yield line + Text(" …" if last < len(text) else "")
     if len(windows) > _PASSAGES:
         yield Text(f"and {count(len(windows) - _PASSAGES, 'more passage')}", "dim")
+
+
+def _unbroken(text: str) -> str:
+    return re.sub(r"\s", " ", text)
 
 
 def _signed(value: float) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from depl.cli.console import count, err, progress
 from depl.cli.options import Format, OnError, Overrides
@@ -93,7 +94,7 @@ def _continue(
         )
     settings = (Run(run).config() if config is None else Config.load(config)).changed(overrides)
     with progress(), _resumable():
-        err.print(f"continuing {run}")
+        err.print(f"continuing {escape(str(run))}")
         pipeline.fit(None, run, settings, until=until, redo_from=redo_from, observe=_report)
 
 
@@ -110,7 +111,7 @@ def fit_corpus(
     from depl.pipeline import fit as pipeline
 
     documents, labels = count(len(corpus), "document"), count(len(corpus.labels), "label")
-    err.print(f"[bold]{documents}[/], [bold]{labels}[/] → {out}")
+    err.print(f"[bold]{documents}[/], [bold]{labels}[/] → {escape(str(out))}")
     with _resumable():
         pipeline.fit(
             corpus,
@@ -136,6 +137,6 @@ def _report(event: Event) -> None:
     if event.kind == "kept":
         err.print(f"  {event.stage:<14}[dim]up to date[/]")
     elif event.kind == "started" and event.detail:
-        err.print(f"  {event.stage:<14}[yellow]{event.detail}[/]")
+        err.print(f"  {event.stage:<14}[yellow]{escape(event.detail)}[/]")
     elif event.kind == "done":
         err.print(f"  {event.stage:<14}[green]done[/] [dim]{event.seconds:.1f} s[/]")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from depl.cli.console import count, out, print_json, progress
 from depl.cli.options import Format, Json, OnError
@@ -38,7 +39,7 @@ def info(
     if as_json:
         print_json(facts)
         return
-    out.print(f"[bold]{data.name}[/]  {count(facts['labels'], 'label')}")
+    out.print(f"[bold]{escape(data.name)}[/]  {count(facts['labels'], 'label')}")
     for split, s in facts["splits"].items():
         documents = count(s["documents"], "document")
         out.print(
@@ -84,7 +85,7 @@ def _run_info(run: Run, *, as_json: bool) -> None:
     if as_json:
         print_json(manifest)
         return
-    out.print(f"[bold]{run.path}[/]  run format {manifest['format_version']}")
+    out.print(f"[bold]{escape(str(run.path))}[/]  run format {manifest['format_version']}")
     for name, stage in manifest["stages"].items():
         folder = run.path / name
         size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 2**20

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from depl.cli.console import count, out, print_json, progress
 from depl.cli.help import Command, Group
@@ -67,7 +68,10 @@ def list_labels(
     for card in cards:
         words = " ".join(term for term, _ in card.keywords[:6])
         table.add_row(
-            escape(card.label.id), escape(card.label.name), f"{card.training_documents:,}", words
+            escape(card.label.id),
+            escape(card.label.name),
+            f"{card.training_documents:,}",
+            escape(words),
         )
     out.print(table)
     if len(found) > limit:
@@ -90,9 +94,9 @@ def show_label(context: typer.Context, query: LabelQuery, as_json: Json = False)
         return
     out.print(f"[bold]{escape(card.label.name)}[/]  [dim]{escape(card.label.id)}[/]")
     if card.label.alt_names:
-        out.print(f"also         {', '.join(card.label.alt_names)}")
+        out.print(f"also         {escape(', '.join(card.label.alt_names))}")
     out.print(f"documents    {card.training_documents:,} in training")
-    out.print(f"description  {card.description}")
+    out.print(f"description  {escape(card.description)}")
     _print_keywords(card)
     for i, (label, similarity) in enumerate(nearest):
         name = f"{escape(label.name)} [dim]{escape(label.id)}[/]"
@@ -111,7 +115,8 @@ def _print_keywords(card: LabelCard) -> None:
     heaviest = card.keywords[0][1]
     for i, (term, weight) in enumerate(card.keywords):
         bar = "█" * max(1, round(_BAR * weight / heaviest))
-        out.print(f"{'keywords' if i == 0 else '':<13}{term:<22}{weight:6.2f}  [cyan]{bar}[/]")
+        head = "keywords" if i == 0 else ""
+        out.print(Text.assemble(f"{head:<13}{term:<22}{weight:6.2f}  ", (bar, "cyan")))
 
 
 @labels_app.command("add", cls=Command)

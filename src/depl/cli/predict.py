@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.text import Text
 
 import depl
-from depl.cli.console import count, err, out, printable
+from depl.cli.console import count, err, out
 from depl.cli.options import RunFolder
 from depl.core.errors import ConfigError, CorpusError
 
@@ -208,7 +208,7 @@ def _print_text(chunk: Sequence[Document], rows: Sequence[Suggested]) -> None:
         words = " ".join(document.text[:1000].split())
         # Captured and written by hand: at a closed pipe rich would end the program by itself.
         with out.capture() as captured:
-            title = Text.assemble((document.id, "bold"), "  ", (printable(words[:72]), "dim"))
+            title = Text.assemble((document.id, "bold"), "  ", (words[:72], "dim"))
             out.print(title, soft_wrap=False, no_wrap=True)
             for label, score in row:
                 out.print(Text.assemble(f"  {score:6.2f}  {label.name} ", (label.id, "dim")))

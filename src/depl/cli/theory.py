@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from depl.cli.console import err, print_json, progress
 from depl.cli.options import CorpusFolder, Format, Json, OnError, RunFolder, Split
@@ -55,4 +56,4 @@ def theory(
         print_json(found)
     else:
         print_tables(found, title=f"Theorem 1 on {folder.resolve().name}, {split}")
-    err.print(f"[dim]Figure: {path}[/]")
+    err.print(f"[dim]Figure: {escape(str(path))}[/]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from depl.cli.console import count, out
@@ -14,7 +15,7 @@ _SETTINGS = ("theorem", "keyword")
 def print_tables(found: dict[str, Any], *, title: str) -> None:
     """Margins, then bounds and rates by dimension, then what follows from them."""
     out.print(
-        f"[bold]{title}[/]: {count(found['documents'], 'document')}, "
+        f"[bold]{escape(title)}[/]: {count(found['documents'], 'document')}, "
         f"{count(found['labels'], 'label')}; {count(found['sets'], 'set')} of a label and all "
         f"wrong ones that the SVM ranks below it (median {found['negatives']['median']:,.0f}), "
         f"{count(found['pairs'], 'pair')} drawn from them\n"

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from depl.core.corpus import Label
 from depl.core.errors import ConfigError
 from depl.core.storage import flush
+from depl.readers.cells import safe_cell
 from depl.readers.documents import Document
 from depl.readers.files import COMPRESSIONS, format_of
 
@@ -41,12 +42,13 @@ def json_lines(documents: Sequence[Document], rows: Sequence[Suggested]) -> str:
 def delimited_lines(
     documents: Sequence[Document], rows: Sequence[Suggested], delimiter: str
 ) -> str:
-    """A row a suggestion, in the order of ``COLUMNS``."""
+    """A row a suggestion, in the order of ``COLUMNS``; no cell is a formula."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     for document, row in zip(documents, rows, strict=True):
         for rank, (label, score) in enumerate(row, 1):
-            writer.writerow((document.id, rank, label.id, label.name, round(score, 4)))
+            cells = (document.id, rank, label.id, label.name, round(score, 4))
+            writer.writerow(map(safe_cell, cells))
     return text.getvalue()
 
 

@@ -6,16 +6,25 @@ const rounded = (p) => Number(p.toFixed(4));
 const rowsOf = (labels) =>
   labels.map((label, i) => ({ ...label, rank: i + 1, probability: rounded(label.probability) }));
 
+/** A text that a spreadsheet would take for a formula gets an apostrophe; a number is harmless. */
+function safeCell(value) {
+  const text = String(value);
+  const formula = /^(\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])/.test(text);
+  return formula && !/^[+-]?\d+([.,]\d+)*$/.test(text) ? `'${text}` : text;
+}
+
 export function tabSeparated(labels) {
-  const clean = (value) => String(value).replace(/[\t\r\n]+/g, " ");
+  const clean = (value) => safeCell(value).replace(/[\t\r\n]+/g, " ");
   const lines = rowsOf(labels).map((row) => COLUMNS.map((column) => clean(row[column])).join("\t"));
   return [COLUMNS.join("\t"), ...lines].join("\n");
 }
 
 /** `results`: a list of {name, labels}, one for each document. */
 export function commaSeparated(results) {
-  const quoted = (value) =>
-    /[",\r\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : value;
+  const quoted = (value) => {
+    const text = safeCell(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
   const line = (name, row) => [name, ...COLUMNS.map((column) => row[column])].map(quoted).join(",");
   const lines = results.flatMap(({ name, labels }) => rowsOf(labels).map((row) => line(name, row)));
   return [["document", ...COLUMNS].join(","), ...lines, ""].join("\r\n");
