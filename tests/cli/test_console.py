@@ -69,7 +69,9 @@ def test_control_characters_are_shown_and_styles_of_our_own_are_kept():
 
 
 def test_a_terminal_gets_colours_but_no_foreign_sequence():
-    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard")
+    console = Console(
+        file=io.StringIO(), force_terminal=True, color_system="standard", highlight=False
+    )
     console._render_hooks.extend(out._render_hooks)
     console.print(f"[red]a label[/] {'x' + chr(27) + '[2J'}")
     printed = console.file.getvalue()
