@@ -185,10 +185,7 @@ def test_whole_files_are_documents_and_a_folder_stands_for_its_texts(tmp_path):
         read(tmp_path)
 
 
-def test_a_json_list_and_misnamed_compressed_data_are_told_apart_from_text(tmp_path):
-    (tmp_path / "all.json").write_text('[\n{"text": "wine"}]\n')
-    with pytest.raises(CorpusError, match=r"one JSON list.*jq"):
-        read(tmp_path / "all.json")
+def test_misnamed_compressed_data_is_told_apart_from_text(tmp_path):
     for name, compress in list(COMPRESSED.items())[1:]:
         (tmp_path / f"{name[1:]}.jsonl").write_bytes(compress(as_jsonl(THREE)))
         with pytest.raises(CorpusError, match="compressed data or Parquet"):
@@ -258,7 +255,7 @@ def test_bad_rows_of_json_lines_are_left_out_with_their_reasons(tmp_path):
 
 def test_bad_rows_of_tables_do_not_cost_their_neighbours(tmp_path):
     path = tmp_path / "t.csv"
-    rows = ["id,text", "a,wine", "b,one,two", '"c,never closed', "d,oil", 'e,"x"y', "f,", "g,cod"]
+    rows = ["id,text", "a,wine", "b,one,two", '"c,never closed', "d,oil", 'e,"x"y', "f,", "g,Öl"]
     path.write_bytes("\n".join(rows).encode() + b"\nh,\xe4\n" + b'i,"in two\nlines"\n')
     documents, left_out = read(path)
     assert [d.id for d in documents] == ["a", "d", "g", "i"]

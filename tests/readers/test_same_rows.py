@@ -64,7 +64,8 @@ def test_bad_json_lines(tmp_path: Path, bad: bytes, detail: str):
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
 @pytest.mark.parametrize(("bad", "detail"), TABLE_ROWS.values(), ids=TABLE_ROWS)
 def test_bad_table_rows(tmp_path: Path, suffix: str, bad: bytes, detail: str):
-    raw = b"id,text,labels\nfirst,wine,a\n" + bad + b"last,oil,a\n"
+    # The other rows show that the file is UTF-8, and that quotes hold cells together.
+    raw = 'id,text,labels\nfirst,"Gewürztraminer",a\n'.encode() + bad + b"last,oil,a\n"
     if suffix == ".tsv":
         raw, detail = raw.replace(b",", b"\t"), detail.replace(",", "\t")
     path = tmp_path / f"train{suffix}"
@@ -74,7 +75,7 @@ def test_bad_table_rows(tmp_path: Path, suffix: str, bad: bytes, detail: str):
 
 def test_several_bad_lines_of_one_row_are_one_problem(tmp_path: Path):
     path = tmp_path / "train.csv"
-    path.write_bytes(b'id,text,labels\nx,"caf\xe9\ncaf\xe9\nline",a\nlast,oil,a\n')
+    path.write_bytes(b'id,text,labels\nx,"caf\xe9\ncaf\xe9\nline",a\n' + "last,öl,ä\n".encode())
     check_alike(path, ["last"], "train.csv:2", "byte 7 is 0xe9")
 
 

@@ -32,9 +32,11 @@ SPLIT_NAMES = {
 SUFFIXES = {
     "text": (".txt", ".text"),
     "jsonl": (".jsonl", ".ndjson"),
+    "json": (".json",),
     "csv": (".csv",),
     "tsv": (".tsv",),
     "parquet": (".parquet",),
+    "excel": (".xlsx", ".xlsm", ".xls", ".ods"),
 }
 """The formats of rows, and the suffixes of their files before the compression's."""
 
@@ -111,11 +113,20 @@ class Source:
         What collects the problems.
     name : str, optional
         What messages call it; the file's name without its folder when not given.
+    encoding : str, optional
+        The encoding of its text; when not given, what its first bytes tell, or else UTF-8.
     """
 
-    def __init__(self, path: Path | None, problems: Problems, name: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        problems: Problems,
+        name: str | None = None,
+        encoding: str | None = None,
+    ) -> None:
         self.path = path
         self.problems = problems
+        self.encoding = encoding
         self.name = name or ("standard input" if path is None else path.name)
         self.reached: Callable[[], int] = int
         """How many bytes of the file have been read, while it is being read."""
@@ -135,10 +146,15 @@ class Source:
         self.problems.add(kind, self.place(line), detail)
 
     @contextmanager
-    def open(self) -> Iterator[BinaryIO]:
+    def open(self) -> Iterator[io.BufferedReader]:
         """The bytes, unpacked."""
         if self.path is None:
-            yield sys.stdin.buffer
+            stdin = sys.stdin.buffer
+            # What a test or another program puts in its place may lack the buffer's peek.
+            if isinstance(stdin, io.BufferedReader):
+                yield stdin
+            else:
+                yield io.BufferedReader(cast(io.RawIOBase, stdin))
             return
         with _unpacked(self.path) as stream:
             self.reached = partial(_offset, stream)
@@ -236,7 +252,7 @@ COMPRESSIONS = {
 }
 
 
-def _unpacked(path: Path) -> BinaryIO:
+def _unpacked(path: Path) -> io.BufferedReader:
     if path.suffix not in COMPRESSIONS:
         return path.open("rb")
     # Without the buffer every line costs a call into Python code of the compression module.

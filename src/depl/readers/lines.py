@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import re
+import io
 from collections.abc import Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from depl.readers import encodings
 from depl.readers.files import DAMAGE, Source
 from depl.readers.problems import Kind, Problems
 
 BOM = b"\xef\xbb\xbf"
-_BINARY = re.compile(rb"\x1f\x8b\x08|BZh[1-9]1AY&SY|\xfd7zXZ\x00|\x28\xb5\x2f\xfd|PAR1\x15")
+_HEAD = 1 << 12  # bytes that tell a text from other files
+_CHUNK, _CHUNKS = 1 << 20, 64  # of a file, what is looked at to find its encoding
 
 
 class Line(NamedTuple):
@@ -23,7 +27,7 @@ class Line(NamedTuple):
 
 
 def lines(source: Source) -> Iterator[Line]:
-    """Every line of a file; those that are not UTF-8 have replacement characters and a fault.
+    """Every line of a file; those that should be UTF-8 and are not have a fault.
 
     Only a line feed ends a line: texts may hold the other characters that Python's
     ``splitlines`` takes for line ends. A byte order mark at the start is dropped.
@@ -31,22 +35,53 @@ def lines(source: Source) -> Iterator[Line]:
     number = 0
     try:
         with source.open() as stream:
-            for raw in stream:
-                if number == 0:
-                    raw = raw.removeprefix(BOM)
-                    if _BINARY.match(raw):
-                        detail = (
-                            "compressed data or Parquet where text was expected; the name of the "
-                            "file must say so (.gz .bz2 .xz .zst .parquet), and standard input "
-                            "must be unpacked"
-                        )
-                        source.report(Kind.UNREADABLE, 1, detail)
-                        return
+            head = stream.peek(_HEAD)[:_HEAD]
+            what = encodings.no_text(head)
+            if what:
+                source.report(Kind.UNREADABLE, 1, what)
+                return
+            source.encoding = source.encoding or encodings.marked(head) or "utf-8"
+            found = _utf8 if source.encoding in ("utf-8", "utf-8-sig") else _other
+            for text, fault in found(stream, source.encoding):
                 number += 1
-                text, fault = decoded(raw)
                 yield Line(number, text.removesuffix("\n").removesuffix("\r"), fault)
     except DAMAGE as error:
         source.report(Kind.UNREADABLE, number + 1, reason(error))
+
+
+def find_encoding(source: Source) -> None:
+    """Look for the encoding of a text file, where it has not been given.
+
+    Only a file can be looked at before it is read: standard input is what its first bytes tell.
+    """
+    if source.encoding is not None or source.path is None or not source.path.is_file():
+        return
+    try:
+        with source.open() as stream:
+            source.encoding = encodings.marked(stream.peek(_HEAD)[:_HEAD])
+            if source.encoding is None:
+                chunks = islice(iter(partial(stream.read, _CHUNK), b""), _CHUNKS)
+                source.encoding = encodings.found(chunks)
+    except DAMAGE:
+        return  # reading it will say so
+
+
+def _utf8(stream: io.BufferedReader, encoding: str) -> Iterator[tuple[str, str]]:
+    """Line by line from the bytes, so that a fault tells its byte."""
+    first = next(stream, b"").removeprefix(BOM)
+    if first:
+        yield decoded(first)
+    yield from map(decoded, stream)
+
+
+def _other(stream: io.BufferedReader, encoding: str) -> Iterator[tuple[str, str]]:
+    """Line by line from the characters; the few bytes that mean none cost no document."""
+    text = io.TextIOWrapper(stream, encoding, errors="replace", newline="\n")
+    try:
+        for line in text:
+            yield line, ""
+    finally:
+        text.detach()  # the stream is closed by whoever opened it
 
 
 def usable(line: Line, source: Source) -> bool:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeGuard, TypeVar
 
-from depl.core.errors import CorpusError
+from depl.readers.column_names import role_of
+from depl.readers.delimiters import DELIMITERS
 from depl.readers.fields import WrongFieldError, parse_json, split_cell
-from depl.readers.files import DAMAGE, Source, bare_suffix, format_of
-from depl.readers.lines import BOM, Line, decoded, lines, reason, usable
+from depl.readers.files import DAMAGE, Source, format_of
+from depl.readers.lines import BOM, Line, decoded, find_encoding, lines, reason, usable
 from depl.readers.problems import Kind
-from depl.readers.tables import Columns, Fields, delimited, parquet
+from depl.readers.tables import Columns, Fields, Table, delimited, objects, parquet, spreadsheet
 
 T = TypeVar("T")
 
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_USUAL = {"csv": ",", "tsv": "\t"}  # delimiters, unless the file shows another
 
 
 class Row(NamedTuple):
@@ -61,22 +62,70 @@ def rows(
         A key of ``SUFFIXES``, or "whole" to take the file as one row. When not given, it is
         recognised from the file's name, or else from the first line.
     """
-    if format is None and source.path is not None:
-        format = format_of(source.path)
+    format, found = _opened(source, format, needed[0])
     if format == "whole":
         return _whole(source, needed[0])
-    columns = Columns(needed, optional)
-    if format == "parquet":
-        return _cells_split(source, parquet(source, columns), lists)
-    found = lines(source)
-    if format is None:
-        format, found = _recognise(source, found, needed[0])
     if format == "text":
         return _text_rows(source, found, needed[0])
     if format == "jsonl":
         return _json_rows(source, found)
-    table = delimited(source, found, _DELIMITERS[format], columns)
-    return _cells_split(source, table, lists)
+    table = _table(source, format, found)
+    return _cells_split(source, _selected(source, table, Columns(needed, optional)), lists)
+
+
+def open_table(
+    source: Source, *, format: str | None = None, text: str = "text"
+) -> Table | Iterator[Row]:
+    """A table, ready to choose columns of; or, of a file that is none, its rows of text.
+
+    ``text`` is the field of these rows, and the name of a column that shows that a file whose name
+    does not tell its format is a table.
+    """
+    format, found = _opened(source, format, text)
+    if format == "whole":
+        return _whole(source, text)
+    if format == "text":
+        return _text_rows(source, found, text)
+    return _table(source, format, found)
+
+
+def _opened(source: Source, format: str | None, text: str) -> tuple[str, Iterator[Line]]:
+    """The format of a file, given or recognised, and its lines, where it has any."""
+    if format is None and source.path is not None:
+        format = format_of(source.path)
+    if format in ("whole", "parquet", "excel"):
+        return format, iter(())
+    if format != "jsonl":
+        find_encoding(source)  # JSON is UTF-8 by its definition
+    found = lines(source)
+    return _recognise(found, text) if format is None else (format, found)
+
+
+def _table(source: Source, format: str, found: Iterator[Line]) -> Table:
+    if format == "parquet":
+        return parquet(source)
+    if format == "excel":
+        return spreadsheet(source)
+    if format == "jsonl":
+        return objects("JSON lines", _numbered(_json_rows(source, found)))
+    if format == "json":
+        return objects("JSON", _numbered(_json_list(source, found)))
+    return delimited(source, found, _USUAL[format])
+
+
+def _numbered(found: Iterator[Row]) -> Iterator[tuple[int, Fields]]:
+    return ((row.line, row.fields) for row in found)
+
+
+def _selected(source: Source, table: Table, columns: Columns) -> Iterator[tuple[int, Fields]]:
+    """The rows of a table with these columns, under the names by which they were asked for."""
+    if not table.header:
+        return
+    chosen = columns.find(source, table.header)
+    if not chosen:
+        return
+    for number, fields in table.rows(list(dict.fromkeys(chosen.values()))):
+        yield number, {name: fields[column] for name, column in chosen.items()}
 
 
 def convert(found: Iterable[Row], make: Callable[[Row], T]) -> Iterator[T]:
@@ -90,9 +139,7 @@ def convert(found: Iterable[Row], make: Callable[[Row], T]) -> Iterator[T]:
             yield made
 
 
-def _recognise(
-    source: Source, found: Iterator[Line], text_column: str
-) -> tuple[str, Iterator[Line]]:
+def _recognise(found: Iterator[Line], text: str) -> tuple[str, Iterator[Line]]:
     """The format that the first line with anything in it shows, and all lines again."""
     seen = []
     for line in found:
@@ -101,16 +148,21 @@ def _recognise(
             break
     again = chain(seen, found)
     first = seen[-1].text.strip() if seen else ""
-    if source.path is not None and bare_suffix(source.path) == ".json" and first[:1] == "[":
-        raise CorpusError(
-            f"{source.name} is one JSON list. Give an object a line instead; jq makes them: "
-            f"jq -c '.[]' {source.name} > documents.jsonl"
-        )
-    for format, delimiter in _DELIMITERS.items():
-        names = [name.strip('" ').lower() for name in first.split(delimiter)]
-        if len(names) > 1 and text_column.lower() in names:
-            return format, again
-    return "jsonl" if first.startswith("{") else "text", again
+    if first.startswith("{"):
+        return "jsonl", again
+    for delimiter in DELIMITERS:
+        names = [name.strip('" ') for name in first.split(delimiter)]
+        if len(names) > 1 and _is_header(names, text):
+            return ("tsv" if delimiter == "\t" else "csv"), again
+    return "text", again
+
+
+def _is_header(names: Sequence[str], text: str) -> bool:
+    """Whether these are names of columns; two at least, as a text may begin with any word."""
+    if text.lower() in (name.lower() for name in names):
+        return True
+    roles = [role_of(name) for name in names]
+    return len(roles) - roles.count(None) > 1 and ("text" in roles or "title" in roles)
 
 
 def _whole(source: Source, field: str) -> Iterator[Row]:
@@ -148,6 +200,31 @@ def _json_rows(source: Source, found: Iterator[Line]) -> Iterator[Row]:
             source.report(Kind.BROKEN_JSON, line.number, str(error))
         else:
             yield Row(source, line.number, value)
+
+
+def _json_list(source: Source, found: Iterator[Line]) -> Iterator[Row]:
+    """Rows of one JSON list, or of the one list in an object; a file may have JSON lines, too."""
+    kept = list(found)
+    try:
+        value = parse_json("\n".join(line.text for line in kept))
+    except ValueError as error:
+        if kept and next(filter(str.strip, (x.text for x in kept)), "").lstrip().startswith("{"):
+            yield from _json_rows(source, iter(kept))
+        elif kept:
+            source.report(Kind.UNREADABLE, 0, f"broken JSON: {error}")
+        return
+    if isinstance(value, dict):
+        lists = [item for item in value.values() if isinstance(item, list)]
+        value = lists[0] if len(lists) == 1 and _of_objects(lists[0]) else [value]
+    if not _of_objects(value):
+        source.report(Kind.UNREADABLE, 0, "JSON that is no list of objects")
+        return
+    for number, fields in enumerate(value, 1):
+        yield Row(source, number, fields)
+
+
+def _of_objects(value: object) -> TypeGuard[list[Fields]]:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
 def _cells_split(

@@ -1,22 +1,40 @@
-"""Rows of tables: CSV, TSV and Parquet."""
+"""Rows of tables: delimited text, Parquet, spreadsheets and JSON."""
 
 from __future__ import annotations
 
 import csv
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from depl.readers import encodings
+from depl.readers.delimiters import Dialect, sniff
+from depl.readers.excel import sheet_rows
 from depl.readers.files import Source, bare_suffix
 from depl.readers.lines import Line, bad_byte, reason, usable
 from depl.readers.problems import Kind
+from depl.readers.spellings import sameness
 
 # A quote that is never closed would swallow the rest of the file; no document is this long.
 _LONGEST_ROW = 1 << 24
 _BIGGEST_CELL = 2**31 - 1
-
+_LOOKED_AT = 200  # lines or rows at the start of a table, to see what it holds
 
 Fields = dict[str, Any]
+Numbered = Iterator[tuple[int, Fields]]
+
+
+class Table(NamedTuple):
+    """A table that has been opened: what it is, its columns, its first rows, and all rows.
+
+    ``rows`` is called once, with the columns that are wanted; a row's number is that of its line.
+    """
+
+    described: str
+    header: Sequence[str]
+    sample: Callable[[], Sequence[Fields]]
+    rows: Callable[[Sequence[str]], Numbered]
 
 
 class Columns(NamedTuple):
@@ -25,34 +43,102 @@ class Columns(NamedTuple):
     needed: Sequence[str]
     optional: Sequence[str] | None
 
-    def find(self, source: Source, header: Sequence[str]) -> dict[str, int]:
-        """The position of every column; of none, and a problem, if a needed one is missing."""
-        known = [name.strip().lower() for name in header]
-        missing = [name for name in self.needed if name.lower() not in known]
+    def find(self, source: Source, header: Sequence[str]) -> dict[str, str]:
+        """The column for every name; for none, and a problem, if a needed one is missing."""
+        known = same_names(header)
+        missing = [name for name in self.needed if sameness(name) not in known]
         if missing:
             lacking = f"no column {' or '.join(map(repr, missing))}"
-            detail = f"{lacking}; its columns are {', '.join(map(str.strip, header))}"
+            detail = f"{lacking}; its columns are {', '.join(header)}"
             source.report(Kind.MISSING_COLUMNS, 0, detail)
             return {}
         wanted = [*self.needed, *(known if self.optional is None else self.optional)]
-        return {name: known.index(name.lower()) for name in wanted if name.lower() in known}
+        return {name: known[sameness(name)] for name in wanted if sameness(name) in known}
 
 
-def delimited(
-    source: Source, found: Iterator[Line], delimiter: str, columns: Columns
-) -> Iterator[tuple[int, Fields]]:
-    """Line number and fields of every row of a CSV or TSV file; the first row has the names."""
-    rows = _cells(source, found, delimiter)
-    _, header = next(rows, (0, []))
-    positions = columns.find(source, header) if header else {}
-    if not positions:
-        return
-    for number, cells in rows:
-        if len(cells) == len(header):
-            yield number, {name: cells[at] for name, at in positions.items()}
-        else:
-            detail = f"{len(cells)} cells where the header has {len(header)}"
-            source.report(Kind.WRONG_COLUMNS, number, detail)
+def same_names(header: Iterable[str]) -> dict[str, str]:
+    """The columns by their names in lower case and one Unicode form; the first of two is taken."""
+    found: dict[str, str] = {}
+    for name in header:
+        found.setdefault(sameness(name), name)
+    return found
+
+
+def delimited(source: Source, found: Iterator[Line], usual: str) -> Table:
+    """A table of delimited text; its first row has the names of the columns."""
+    start = list(islice(found, _LOOKED_AT))
+    dialect = sniff([line.text for line in start], usual)
+    rows = _cells(source, chain(start[dialect.skipped :], found), dialect)
+    _, first = next(rows, (0, []))
+    header = _named(first)
+    said = f"{dialect.in_words}, {encodings.in_words(source.encoding or 'utf-8')}"
+    return _of_cells(source, said, header, rows)
+
+
+def spreadsheet(source: Source) -> Table:
+    """The first sheet with anything in it; lines above the row with the names are passed over."""
+    name, rows = sheet_rows(source)
+    # A title above the table fills one cell, a header several.
+    filled = [sum(cell is not None for cell in cells) for _, cells in rows]
+    first = next((i for i, n in enumerate(filled) if n > 1), 0)
+    header = _named(["" if cell is None else str(cell) for cell in rows[first][1]] if rows else [])
+    return _of_cells(source, f"sheet {name!r}", header, iter(rows[first + 1 :]))
+
+
+def objects(described: str, found: Iterator[tuple[int, Fields]]) -> Table:
+    """A table of JSON objects; its columns are the fields of the first of them."""
+    sample = list(islice(found, _LOOKED_AT))
+    header = list(dict.fromkeys(name for _, fields in sample for name in fields))
+
+    def rows(names: Sequence[str]) -> Numbered:
+        for number, fields in chain(sample, found):
+            yield number, {name: fields.get(name) for name in names}
+
+    return Table(described, header, lambda: [fields for _, fields in sample], rows)
+
+
+def _named(cells: Sequence[str]) -> list[str]:
+    """The names of the columns; one without a name is called by its number."""
+    return [cell.strip() or f"column {i}" for i, cell in enumerate(cells, 1)]
+
+
+def _of_cells(
+    source: Source,
+    described: str,
+    header: Sequence[str],
+    found: Iterator[tuple[int, Sequence[Any]]],
+) -> Table:
+    """A table of rows of cells. Blank rows are passed over; a row of another length is a problem.
+
+    Blank cells after the last column do no harm: spreadsheets write them.
+    """
+    places = {name: at for at, name in reversed(list(enumerate(header)))}
+
+    def usable_rows() -> Iterator[tuple[int, Sequence[Any]]]:
+        for number, cells in found:
+            if not any(map(_filled, cells)):
+                continue
+            if len(cells) >= len(header) and not any(map(_filled, cells[len(header) :])):
+                yield number, cells
+            else:
+                detail = f"{len(cells)} cells where the header has {len(header)}"
+                source.report(Kind.WRONG_COLUMNS, number, detail)
+
+    usable = usable_rows()
+    sample = list(islice(usable, _LOOKED_AT)) if header else []
+
+    def rows(names: Sequence[str]) -> Numbered:
+        for number, cells in chain(sample, usable):
+            yield number, {name: cells[places[name]] for name in names}
+
+    def shown() -> list[Fields]:
+        return [{name: cells[at] for name, at in places.items()} for _, cells in sample]
+
+    return Table(described, header, shown, rows)
+
+
+def _filled(cell: object) -> bool:
+    return cell is not None and (not isinstance(cell, str) or bool(cell.strip()))
 
 
 class _UnclosedError(Exception):
@@ -60,7 +146,7 @@ class _UnclosedError(Exception):
 
 
 def _cells(
-    source: Source, found: Iterator[Line], delimiter: str
+    source: Source, found: Iterator[Line], dialect: Dialect
 ) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of every row; a quote too many costs its line and not the rest."""
     # The limit is one for the process; its default of 128 KiB is shorter than many documents.
@@ -78,11 +164,11 @@ def _cells(
             row.append(line)
             yield line.text + "\n"
 
-    reader = csv.reader(feed(), delimiter=delimiter, strict=True)
+    rows = dialect.reader(feed(), strict=True)
     while True:
         row.clear()
         try:
-            cells = next(reader)
+            cells = next(rows)
         except StopIteration:
             return
         except (csv.Error, _UnclosedError) as error:
@@ -91,7 +177,7 @@ def _cells(
             source.report(Kind.WRONG_COLUMNS, row[0].number, why)
             # What looked like the inside of a quoted cell is read again as rows.
             again.extendleft(reversed(row[1:]))
-            reader = csv.reader(feed(), delimiter=delimiter, strict=True)
+            rows = dialect.reader(feed(), strict=True)
             continue
         # One problem a row, even where several of its lines are bad.
         bad = next((line for line in row if line.fault), None)
@@ -99,37 +185,46 @@ def _cells(
             yield row[0].number, cells
 
 
-def parquet(source: Source, columns: Columns) -> Iterator[tuple[int, Fields]]:
-    """Row number and fields of every row of a Parquet file."""
+def parquet(source: Source) -> Table:
+    """A Parquet file; only the columns that are wanted are read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    nothing = Table("Parquet", (), list, lambda names: iter(()))
     if source.path is None or bare_suffix(source.path) != source.path.suffix:
         detail = "Parquet is compressed inside and read from its end, so it must be a plain file"
         source.report(Kind.UNREADABLE, 0, detail)
-        return
-    number, size = 0, source.size or 0
+        return nothing
     try:
-        # Page by page: a row group may be as large as the file.
-        with pq.ParquetFile(source.path, pre_buffer=False, buffer_size=1 << 20) as file:
-            header, n_rows = file.schema_arrow.names, max(file.metadata.num_rows, 1)
-            positions = columns.find(source, header)
-            if not positions:
-                return
-            source.reached = lambda: size * number // n_rows
-            wanted = {name: header[at] for name, at in positions.items()}
-            for batch in file.iter_batches(batch_size=1000, columns=list(wanted.values())):
-                there = batch.schema.names
-                read = [_values(batch.column(there.index(name))) for name in wanted.values()]
-                for values in zip(*read, strict=True):
-                    number += 1
-                    fields = dict(zip(wanted, values, strict=True))
-                    if _all_there(source, number, fields):
-                        yield number, fields
+        header = pq.read_schema(source.path).names
     except (pa.ArrowException, OSError) as error:
-        source.report(Kind.UNREADABLE, number + 1, reason(error))
-    finally:
-        source.reached = int
+        source.report(Kind.UNREADABLE, 1, reason(error))
+        return nothing
+
+    def rows(names: Sequence[str]) -> Numbered:
+        number, size = 0, source.size or 0
+        try:
+            # Page by page: a row group may be as large as the file.
+            with pq.ParquetFile(source.path, pre_buffer=False, buffer_size=1 << 20) as file:
+                n_rows = max(file.metadata.num_rows, 1)
+                source.reached = lambda: size * number // n_rows
+                for batch in file.iter_batches(batch_size=1000, columns=list(names)):
+                    there = batch.schema.names
+                    read = [_values(batch.column(there.index(name))) for name in names]
+                    for values in zip(*read, strict=True):
+                        number += 1
+                        fields = dict(zip(names, values, strict=True))
+                        if _all_there(source, number, fields):
+                            yield number, fields
+        except (pa.ArrowException, OSError) as error:
+            source.report(Kind.UNREADABLE, number + 1, reason(error))
+        finally:
+            source.reached = int
+
+    def sample() -> list[Fields]:
+        return [fields for _, fields in islice(rows(header), _LOOKED_AT)]
+
+    return Table("Parquet", header, sample, rows)
 
 
 def _values(column: Any) -> list[object]:  # noqa: ANN401 - pyarrow has no types

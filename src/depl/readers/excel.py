@@ -1,0 +1,61 @@
+"""Rows of spreadsheets: Excel's old and new files, and OpenDocument's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time
+
+from depl.core.errors import MissingExtraError
+from depl.readers.files import Source, bare_suffix
+from depl.readers.lines import reason
+from depl.readers.problems import Kind
+
+Cell = str | int | float | bool | None
+
+
+def sheet_rows(source: Source) -> tuple[str, list[tuple[int, list[Cell]]]]:
+    """The name of the first sheet with anything in it, and its rows with their numbers.
+
+    Blank rows are left out. A file that cannot be read is a fatal problem, and has no rows.
+    """
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ImportError:
+        raise MissingExtraError("python-calamine", "excel", f"Reading {source.name}") from None
+
+    if source.path is None or bare_suffix(source.path) != source.path.suffix:
+        detail = "a spreadsheet is compressed inside, so it must be a plain file"
+        source.report(Kind.UNREADABLE, 0, detail)
+        return "", []
+    try:
+        with CalamineWorkbook.from_path(source.path) as book:
+            for name in book.sheet_names:
+                # The empty area stays: rows keep the numbers that the spreadsheet shows.
+                rows = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+                found = list(_filled(rows))
+                if found:
+                    return name, found
+    except (CalamineError, OSError, ValueError) as error:
+        source.report(Kind.UNREADABLE, 0, f"not a spreadsheet that can be opened: {reason(error)}")
+    return "", []
+
+
+def _filled(rows: Sequence[Sequence[object]]) -> Iterator[tuple[int, list[Cell]]]:
+    for number, row in enumerate(rows, 1):
+        cells = [_plain(cell) for cell in row]
+        if any(cell is not None for cell in cells):
+            yield number, cells
+
+
+def _plain(value: object) -> Cell:
+    """A cell's value as JSON would have it; a spreadsheet keeps every number with a fraction."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, datetime) and value.time() == time():
+        return value.date().isoformat()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    text = str(value)
+    return None if not text or text.isspace() else text
