@@ -45,8 +45,8 @@ _NAMES: dict[Role, str] = {
     "id": """
         id ids identifier identifiers docid documentid recordid articleid uid uuid guid key
         number nr no ppn idn doi mmsid oclc nummer kennung identifikator dokumentnummer
-        datensatznummer identifiant numéro identificador número identificatore identificativo numero tunniste
-        recordnumber accessionnumber signatur signature
+        datensatznummer identifiant numéro identificador número identificatore identificativo
+        numero tunniste recordnumber accessionnumber signatur signature
     """,
 }
 # What may stand beside a name and does not change what it means.

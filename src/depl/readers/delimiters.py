@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -26,7 +27,11 @@ class Dialect(NamedTuple):
 
     def cells(self, texts: Sequence[str]) -> list[list[str]]:
         """The rows of these lines that are not blank; a line must end in its line feed."""
-        return [row for row in self.reader(texts) if any(map(str.strip, row))]
+        found = []
+        with suppress(csv.Error):  # where even the best cannot be made of it
+            for row in self.reader(texts):
+                found.append(row)
+        return [row for row in found if any(map(str.strip, row))]
 
     def reader(self, texts: Iterable[str], *, strict: bool = False) -> Iterator[list[str]]:
         """The rows of these lines, one by one; strictly, or making the best of broken quotes."""

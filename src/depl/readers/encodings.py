@@ -32,9 +32,10 @@ _NO_TEXT = {
     rb"%PDF-": "a PDF where text was expected; its name must end in .pdf",
     rb"\x89PNG|\xff\xd8\xff|GIF8|II\*\x00|MM\x00\*": "a picture where text was expected",
 }
-_STRANGE = 0.3  # share of control characters above which bytes are no text
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_STRANGE = 0.05  # share of control characters above which bytes are no text
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x7f]")  # those that texts do not use
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_BROKEN = re.compile(r"[\udc80-\udcff]")  # what surrogateescape makes of a byte
 _CHUNKS = 8  # of those with characters beyond ASCII, as many as are looked at
 
 
@@ -61,20 +62,20 @@ def found(chunks: Iterable[bytes]) -> str:
     >>> found(["Käse".encode("cp1252")]), found(["Käse, Brötchen".encode() + b"\xe4"])
     ('cp1252', 'utf-8')
     """
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     good = bad = seen = 0
     for chunk in chunks:
         if chunk.isascii():
             continue
         text = decoder.decode(chunk)
-        broken = text.count("\ufffd")
+        broken = len(_BROKEN.findall(text))
         bad += broken
         good += len(_NOT_ASCII.findall(text)) - broken
         seen += 1
         if seen == _CHUNKS:
             break
     else:
-        bad += decoder.decode(b"", final=True).count("\ufffd")
+        bad += len(decoder.decode(b"", final=True))
     return "cp1252" if bad > good else "utf-8"
 
 
@@ -95,7 +96,7 @@ def no_text(head: bytes) -> str:
         if re.match(start, head):
             return what
     if marked(head) is None and len(_CONTROL.findall(head)) > _STRANGE * len(head):
-        return "not a text file: most of it cannot be printed"
+        return "not a text file: much of it cannot be printed"
     if marked(head) is None and b"\x00\x00" in head:
         return "not a text file: it holds zero bytes"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 
@@ -80,6 +81,62 @@ def parse_json(text: str) -> object:
     except RecursionError:
         raise ValueError("brackets are nested too deeply") from None
     return value
+
+
+def as_words(value: object, field: str) -> str:
+    r"""A text from what a table may hold: a string, a number, or several of them; else nothing.
+
+    Examples
+    --------
+    >>> as_words(["Wine", 1999], "title"), as_words(float("nan"), "title")
+    ('Wine\n1999', '')
+    """
+    if isinstance(value, list):
+        return "\n".join(filter(None, (as_words(item, field) for item in value)))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "" if value != value else str(value)  # NaN is how pandas writes nothing
+    return as_text(value, field)
+
+
+def as_names(value: object, field: str, separator: str) -> list[str]:
+    """Names of labels from a cell: a list, or what stands between separators.
+
+    Examples
+    --------
+    >>> as_names(" Wine; Olive oil;", "subjects", ";"), as_names(["a;b", 3], "subjects", ";")
+    (['Wine', 'Olive oil'], ['a;b', '3'])
+    """
+    items = value if isinstance(value, list) else cell_items(as_words(value, field), separator)
+    return [name for item in items if (name := as_words(item, f"an item of {field}").strip())]
+
+
+LIST = "[ ]"
+"""The separator of cells that are lists, as JSON or Python writes them."""
+
+
+def cell_items(cell: str, separator: str) -> list[object]:
+    """The items of one cell; without a separator the cell is the only item.
+
+    Examples
+    --------
+    >>> cell_items("['wine', 'oil']", LIST), cell_items("wine|oil", "|"), cell_items("a, b", "")
+    (['wine', 'oil'], ['wine', 'oil'], ['a, b'])
+    """
+    if separator != LIST:
+        return list(cell.split(separator)) if separator else [cell]
+    return listed(cell) if cell.strip() else []
+
+
+def listed(cell: str) -> list[object]:
+    """A list as JSON or Python writes it; a cell that is none is the only item."""
+    try:
+        value = parse_json(cell)
+    except ValueError:
+        try:
+            value = ast.literal_eval(cell.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return [cell]
+    return list(value) if isinstance(value, list | tuple | set) else [cell]
 
 
 def split_cell(cell: str) -> list[object]:

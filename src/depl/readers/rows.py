@@ -16,7 +16,7 @@ from depl.readers.fields import WrongFieldError, parse_json, split_cell
 from depl.readers.files import DAMAGE, Source, format_of
 from depl.readers.lines import BOM, Line, decoded, find_encoding, lines, reason, usable
 from depl.readers.problems import Kind
-from depl.readers.tables import Columns, Fields, Table, delimited, objects, parquet, spreadsheet
+from depl.readers.tables import Fields, Table, Wanted, delimited, objects, parquet, spreadsheet
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ def rows(
     if format == "jsonl":
         return _json_rows(source, found)
     table = _table(source, format, found)
-    return _cells_split(source, _selected(source, table, Columns(needed, optional)), lists)
+    return _cells_split(source, _selected(source, table, Wanted(needed, optional)), lists)
 
 
 def open_table(
@@ -117,7 +117,7 @@ def _numbered(found: Iterator[Row]) -> Iterator[tuple[int, Fields]]:
     return ((row.line, row.fields) for row in found)
 
 
-def _selected(source: Source, table: Table, columns: Columns) -> Iterator[tuple[int, Fields]]:
+def _selected(source: Source, table: Table, columns: Wanted) -> Iterator[tuple[int, Fields]]:
     """The rows of a table with these columns, under the names by which they were asked for."""
     if not table.header:
         return

@@ -37,7 +37,7 @@ class Table(NamedTuple):
     rows: Callable[[Sequence[str]], Numbered]
 
 
-class Columns(NamedTuple):
+class Wanted(NamedTuple):
     """The columns that a table must have, and those that are read if they are there (None: all)."""
 
     needed: Sequence[str]

@@ -1,0 +1,97 @@
+"""Which columns of a table hold text, labels and id, and how the labels of a cell are separated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from depl.core.errors import ConfigError
+from depl.readers.fields import LIST
+
+_SAID = {"\n": "line breaks", "\t": "tabs", " ": "spaces"}
+_WRITTEN = {"\\n": "\n", "\\t": "\t", "newline": "\n", "tab": "\t", "space": " ", "none": ""}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How documents are taken from a table; what is left empty is found from the table itself.
+
+    Parameters
+    ----------
+    text : tuple of str
+        The columns whose contents, one after another, are the text.
+    labels : tuple of str
+        The columns with the labels.
+    id : str or None
+        The column with the id of a document; without one, rows are numbered.
+    separator : str or None
+        What separates labels in a cell; empty: a cell is one label; ``LIST``: a cell is a list.
+    merge : bool
+        Whether names of labels that differ only in white space, case or Unicode form are one label.
+
+    Examples
+    --------
+    >>> columns = Columns(text=("Titel", "Abstract"), labels=("Schlagwörter",), separator=";")
+    >>> columns.text_said, columns.labels_said
+    ('Titel + Abstract', "Schlagwörter, split at ';'")
+    >>> Columns.from_json(columns.to_json()) == columns
+    True
+    """
+
+    text: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    id: str | None = None
+    separator: str | None = None
+    merge: bool = True
+
+    @classmethod
+    def asked(
+        cls,
+        text: str | None = None,
+        labels: str | None = None,
+        id: str | None = None,
+        separator: str | None = None,
+        *,
+        merge: bool = True,
+    ) -> Columns:
+        """From what was given on the command line; several columns are separated by commas.
+
+        The commas are not taken apart before the table is known: names may hold one.
+        """
+        for option, value in (("--text", text), ("--labels", labels), ("--id", id)):
+            if value is not None and not value.strip():
+                raise ConfigError(f"{option} takes the name of a column; got {value!r}.")
+        if separator is not None:
+            separator = _WRITTEN.get(separator, separator)
+        return cls((text,) if text else (), (labels,) if labels else (), id, separator, merge)
+
+    @property
+    def all(self) -> list[str]:
+        """Every column, once."""
+        return list(dict.fromkeys((*self.text, *self.labels, *filter(None, [self.id]))))
+
+    @property
+    def text_said(self) -> str:
+        """The text in words."""
+        return " + ".join(self.text)
+
+    @property
+    def labels_said(self) -> str:
+        """The labels in words."""
+        if not self.separator:
+            how = "one a cell" if len(self.labels) == 1 else "one in each"
+        elif self.separator == LIST:
+            how = "lists"
+        else:
+            how = f"split at {_SAID.get(self.separator, repr(self.separator))}"
+        return f"{' + '.join(self.labels)}, {how}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self) | {"text": list(self.text), "labels": list(self.labels)}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Columns:
+        """From what ``to_json`` gave."""
+        return cls(**{**found, "text": tuple(found["text"]), "labels": tuple(found["labels"])})

@@ -1,0 +1,112 @@
+"""Which columns are taken: by name, by contents, as asked, as before."""
+
+from __future__ import annotations
+
+import pytest
+
+from depl.core.errors import ConfigError, CorpusError
+from depl.readers.choosing import choose
+from depl.readers.columns import Columns
+from depl.readers.fields import LIST
+from depl.readers.tables import Table
+
+PROSE = "a longer text about wine and oil and many other things"
+
+
+def table(**columns: list[object]) -> Table:
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return Table("CSV", list(columns), lambda: rows, lambda names: iter(()))
+
+
+@pytest.mark.parametrize(
+    ("header", "text", "labels", "id"),
+    [
+        ("id,text,labels", "text", "labels", "id"),
+        ("Titel,Abstract,Schlagwörter", "Titel,Abstract", "Schlagwörter", None),
+        ("Keywords,Year,Title,PPN", "Title", "Keywords", "PPN"),
+        ("dc.identifier,dc.title,dc.subject", "dc.title", "dc.subject", "dc.identifier"),
+        ("Titre,Résumé,Mots-clés", "Titre,Résumé", "Mots-clés", None),
+        ("TÍTULO,RESUMEN,MATERIAS", "TÍTULO,RESUMEN", "MATERIAS", None),
+        ("otsikko,tiivistelmä,asiasanat", "otsikko,tiivistelmä", "asiasanat", None),
+        ("title_en,keyword1,text_en,keyword2", "title_en,text_en", "keyword1,keyword2", None),
+    ],
+)
+def test_columns_by_their_names(header: str, text: str, labels: str, id: str | None):
+    names = header.split(",")
+    found = choose("t.csv", table(**{name: ["x 1", "y 2"] for name in names}), Columns())
+    assert (",".join(found.text), ",".join(found.labels), found.id) == (text, labels, id)
+
+
+def test_columns_by_their_contents():
+    found = choose(
+        "t.csv",
+        table(
+            year=[1999, 2000, 2001],
+            a=["Wine; Oil", "Oil; Cheese", "Wine"],
+            b=[PROSE + " 1", PROSE + " 2", PROSE + " 3"],
+            c=["x1", "x2", "x3"],
+        ),
+        Columns(),
+    )
+    assert found == Columns(("b",), ("a",), None, ";")
+
+
+def test_prose_without_a_name_joins_a_title():
+    found = choose("t", table(title=["x"] * 2, annot=[PROSE] * 2, tags=["a"] * 2), Columns())
+    assert found.text == ("title", "annot")
+
+
+def test_an_id_that_repeats_is_none():
+    columns = {"nr": ["1", "1"], "text": ["a", "b"], "labels": ["x", "y"]}
+    assert choose("t", table(**columns), Columns()).id is None
+    assert choose("t", table(**columns), Columns(id="NR")).id == "nr"
+
+
+@pytest.mark.parametrize(
+    ("cells", "separator"),
+    [
+        (["a; b", "c"], ";"),
+        (["a | b", "c"], "|"),
+        (["a\nb", "c"], "\n"),
+        (["a, b", "c, d", "e"], ","),
+        (["Wine, red; Oil, green", "Oil, green"], ";"),
+        (['["a", "b"]', "[]"], LIST),
+        (["['a', 'b']", "['c']"], LIST),
+        ([["a", "b"], ["c"]], LIST),
+        (["Wine", "Oil, green", "Zinc", "Tin", "Lead"], ""),
+        ([17, 18], LIST),
+        ([None, ""], ""),
+    ],
+)
+def test_the_separator_of_labels(cells: list[object], separator: str):
+    found = choose("t", table(text=["w"] * len(cells), labels=cells), Columns())
+    assert found.separator == separator
+
+
+def test_what_is_asked_for_comes_before_what_is_found():
+    columns = table(title=["t"], Text=["x"], b=["y"], tags=["u"], **{"c, d": ["z"]})
+    asked = Columns.asked(text="b,text", labels="C, D", id="title", separator="tab", merge=False)
+    assert choose("t", columns, asked) == Columns(("b", "Text"), ("c, d",), "title", "\t", False)
+
+
+def test_what_was_taken_before_is_taken_where_it_is_there():
+    kept = Columns(("Titel", "Abstract"), ("Schlagwörter",), "PPN", "|", merge=False)
+    new = table(PPN=["1"], TITEL=["x"], text=["y"], tags=["a;b"])
+    assert choose("t", new, Columns(), kept=kept, labelled=False) == Columns(
+        ("TITEL",), (), "PPN", "|", merge=False
+    )
+    assert choose("t", new, Columns(), kept=kept).labels == ("tags",)
+
+
+def test_a_missing_column_is_said_with_the_nearest_and_all():
+    columns = table(Titel=["x"], Jahr=["1"])
+    with pytest.raises(CorpusError, match=r"no column 'Titl', which --text .* mean 'Titel'\? Its"):
+        choose("t.csv", columns, Columns.asked(text="Titl"))
+    with pytest.raises(CorpusError, match=r"'Autor', which --labels asks for\. Its columns are: T"):
+        choose("t.csv", columns, Columns.asked(labels="Autor"))
+    with pytest.raises(CorpusError, match=r"Which column of t\.csv has the labels.* --labels NAME"):
+        choose("t.csv", columns, Columns())
+    with pytest.raises(CorpusError, match=r"has the text.* only column is 'n'; the first row must"):
+        choose("t.csv", table(n=[1, 2]), Columns(), labelled=False)
+    with pytest.raises(ConfigError, match="--text takes the name of a column"):
+        Columns.asked(text=" ")
