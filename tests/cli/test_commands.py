@@ -423,7 +423,8 @@ def test_evaluate_refuses_a_run_without_a_corpus(fitted_run: Path, corpus_folder
 
 def test_predict_prints_the_best_labels_of_a_text_a_line(fitted_run: Path, tmp_path: Path):
     (tmp_path / "texts.txt").write_text("sparkling wine\n\nvirgin olive oil\n", encoding="utf-8")
-    lines = depl_("predict", fitted_run, tmp_path / "texts.txt", "-k", 2).stdout.splitlines()
+    command = ("predict", fitted_run, tmp_path / "texts.txt", "--lines", "-k", 2)
+    lines = depl_(*command).stdout.splitlines()
     assert len(lines) == 6
     assert lines[0].split() == ["1", "sparkling", "wine"]
     assert lines[1].split()[1:] == ["wine", "2560"]
@@ -496,7 +497,7 @@ def test_predict_keeps_json_with_an_unusual_line_end_in_its_text_whole(
 @pytest.mark.parametrize("end", ["\x0c", "\u2028"])
 def test_predict_counts_lines_as_editors_do(fitted_run: Path, end: str):
     stdin = f"sparkling{end}wine\r\nvirgin olive oil\n"
-    rows = records(depl_("predict", fitted_run, "--json", stdin=stdin))
+    rows = records(depl_("predict", fitted_run, "--lines", "--json", stdin=stdin))
     assert [row["id"] for row in rows] == ["1", "2"]
 
 
@@ -517,13 +518,11 @@ def test_predict_refuses_a_file_without_documents(fitted_run: Path, tmp_path: Pa
 
 
 def test_predict_refuses_files_that_it_cannot_read(fitted_run: Path, tmp_path: Path):
-    (tmp_path / "latin1.txt").write_bytes("Käse".encode("latin-1"))
-    for name in ("missing.txt", ""):
-        assert f"Cannot read {tmp_path / name}" in refused(
-            CorpusError, "predict", fitted_run, tmp_path / name
-        )
-    message = refused(CorpusError, "predict", fitted_run, tmp_path / "latin1.txt")
-    assert "1 row was left out" in message
+    missing = tmp_path / "missing.txt"
+    assert f"Cannot read {missing}" in refused(CorpusError, "predict", fitted_run, missing)
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    message = refused(CorpusError, "predict", fitted_run, tmp_path)
+    assert "1 file was left out" in message
 
 
 def test_predict_refuses_less_than_one_label(fitted_run: Path):

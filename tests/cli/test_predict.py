@@ -108,10 +108,10 @@ def test_rows_are_read_from_parquet(tmp_path):
     assert read(tmp_path / "new.parquet") == (expected, [])
 
 
-def test_a_line_of_plain_text_is_a_document_with_its_number(tmp_path):
+def test_with_lines_a_line_of_plain_text_is_a_document_with_its_number(tmp_path):
     path = tmp_path / "new.txt"
     path.write_bytes("\ufeffone\r\n\n  \n{two}\u2028still two\nthree".encode())
-    documents, left_out = read(path)
+    documents, left_out = read(path, lines=True)
     expected = [("1", "one"), ("4", "{two}\u2028still two"), ("5", "three")]
     assert (documents, left_out) == ([Document(*pair) for pair in expected], [])
 
@@ -121,8 +121,10 @@ def test_files_without_a_telling_name_are_recognised_by_their_first_line(tmp_pat
     for name, raw in contents.items():
         (tmp_path / f"from-{name}").write_bytes(b"\n" * (name == "jsonl") + raw)
         assert read(tmp_path / f"from-{name}") == (THREE, [])
-    (tmp_path / "plain").write_text("some text, with a comma\n")
-    assert read(tmp_path / "plain") == ([Document("1", "some text, with a comma")], [])
+    path = tmp_path / "plain"
+    path.write_text("some text, with a comma\n")
+    assert read(path) == ([Document(str(path), "some text, with a comma\n")], [])
+    assert read(path, lines=True) == ([Document("1", "some text, with a comma")], [])
 
 
 def test_the_format_can_be_forced(tmp_path):
@@ -160,29 +162,8 @@ def test_missing_columns_are_named_with_those_that_are_there(tmp_path):
 def test_rows_of_several_files_get_ids_that_differ(tmp_path):
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("wine\noil\n")
-    documents, _ = read(tmp_path / "a.txt", tmp_path / "b.txt")
+    documents, _ = read(tmp_path / "a.txt", tmp_path / "b.txt", lines=True)
     assert [d.id for d in documents] == [f"{tmp_path}/{n}.txt:{i}" for n in "ab" for i in (1, 2)]
-
-
-def test_whole_files_are_documents_and_a_folder_stands_for_its_texts(tmp_path):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "b.txt").write_text("first line\nsecond line\n")
-    (tmp_path / "sub" / "a.txt.gz").write_bytes(gzip.compress(b"packed"))
-    (tmp_path / "empty.txt").write_text(" \n")
-    (tmp_path / "latin.txt").write_bytes("Käse".encode("latin-1"))
-    (tmp_path / "other.pdf").write_bytes(b"%PDF")
-    documents, left_out = read(tmp_path, whole_files=True)
-    assert documents == [
-        Document(f"{tmp_path}/b.txt", "first line\nsecond line\n"),
-        Document(f"{tmp_path}/sub/a.txt.gz", "packed"),
-    ]
-    assert [Path(place).name for place, _ in left_out] == ["empty.txt", "latin.txt"]
-    empty = tmp_path / "nothing"
-    empty.mkdir()
-    with pytest.raises(CorpusError, match=r"holds no \.txt file"):
-        read(empty, whole_files=True)
-    with pytest.raises(CorpusError, match="--whole-files"):
-        read(tmp_path)
 
 
 def test_misnamed_compressed_data_is_told_apart_from_text(tmp_path):
@@ -190,9 +171,6 @@ def test_misnamed_compressed_data_is_told_apart_from_text(tmp_path):
         (tmp_path / f"{name[1:]}.jsonl").write_bytes(compress(as_jsonl(THREE)))
         with pytest.raises(CorpusError, match="compressed data or Parquet"):
             read(tmp_path / f"{name[1:]}.jsonl")
-    pq.write_table(pa.table({"text": ["wine"]}), tmp_path / "parquet.txt")
-    with pytest.raises(CorpusError, match="compressed data or Parquet"):
-        read(tmp_path / "parquet.txt")
 
 
 def test_a_pipe_given_as_a_path_is_read(tmp_path, fitted_run):
@@ -229,7 +207,7 @@ def test_position_moves_within_a_file(tmp_path, compression):
     path = tmp_path / f"n.txt{compression}"
     text = "\n".join(os.urandom(500).hex() for _ in range(2_000)).encode()
     path.write_bytes(COMPRESSED[compression](text))
-    documents = Documents([str(path)], left_out=print)
+    documents = Documents([str(path)], left_out=print, lines=True)
     positions = [documents.position for _ in documents]
     assert positions == sorted(positions)
     assert len(set(positions)) > 2
@@ -370,15 +348,16 @@ def test_every_output_holds_the_same_suggestions(fitted_run, dataset: Dataset, t
 
 
 def test_threshold_leaves_out_lower_scores(fitted_run):
+    command = (fitted_run, "--lines", "--json")
     stdin = "sparkling wine\nvirgin olive oil\n"
-    everything = objects(predicted(fitted_run, "--json", stdin=stdin).stdout)
+    everything = objects(predicted(*command, stdin=stdin).stdout)
     first, second = (everything[0]["labels"][i]["score"] for i in (0, 1))
     threshold = (first + second) / 2
-    kept = objects(predicted(fitted_run, "--json", "--threshold", threshold, stdin=stdin).stdout)
+    kept = objects(predicted(*command, "--threshold", threshold, stdin=stdin).stdout)
     for row, full in zip(kept, everything, strict=True):
         assert row["labels"] == [x for x in full["labels"] if x["score"] >= threshold]
     assert len(kept[0]["labels"]) == 1
-    nothing = objects(predicted(fitted_run, "--json", "--threshold", 99, stdin=stdin).stdout)
+    nothing = objects(predicted(*command, "--threshold", 99, stdin=stdin).stdout)
     assert nothing == [{"id": "1", "labels": []}, {"id": "2", "labels": []}]
 
 
@@ -406,6 +385,23 @@ def test_texts_are_printed_as_they_are_but_for_control_codes(fitted_run):
     stdin = "[red]wine :wine_glass: \\ \x1b[2J olive oil\n"
     printed = predicted(fitted_run, "-k", 1, stdin=stdin).stdout
     assert printed.split("\n")[0].rstrip() == "1  [red]wine :wine_glass: \\ \\x1b[2J olive oil"
+
+
+def test_what_is_a_document_is_the_same_for_predict_and_explain(fitted_run, tmp_path):
+    path = tmp_path / "letter.txt"
+    path.write_bytes("Käse und\nsparkling wine\n".encode("cp1252"))
+    (row,) = objects(predicted(fitted_run, path, "--json", "-k", 1).stdout)
+    explained = CliRunner().invoke(
+        app, ["explain", str(fitted_run), str(path), "-k", "1", "--json"]
+    )
+    (why,) = json.loads(explained.stdout)
+    assert (row["id"], row["labels"][0]["name"]) == (str(path), why["label"]["name"])
+    assert row["labels"][0]["score"] == round(why["probability"], 4)
+    piped = predicted(fitted_run, "--json", "-k", 1, stdin=path.read_bytes())
+    assert objects(piped.stdout) == [row | {"id": "1"}]
+    assert "--lines" in piped.stderr
+    path.write_text("Käse und\nsparkling wine\n")
+    assert len(objects(predicted(fitted_run, path, "--lines", "--json").stdout)) == 2
 
 
 def test_suggestions_do_not_depend_on_the_chunk(fitted_run, tmp_path, monkeypatch):

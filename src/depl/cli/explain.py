@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,7 +30,10 @@ def explain(
     run: RunFolder,
     source: Annotated[
         str,
-        typer.Argument(metavar="TEXT|FILE|-", help="A text, a text file, or - for standard input."),
+        typer.Argument(
+            metavar="TEXT|FILE|-",
+            help="A text, a document (plain text, PDF, Word, HTML), or - for standard input.",
+        ),
     ],
     label: Annotated[
         str | None,
@@ -73,32 +75,25 @@ def explain(
 
 def _read(source: str) -> str:
     """The text: standard input, a file's, or the argument itself."""
-    if source == "-":
-        text = sys.stdin.read()
-    else:
-        path = Path(source)
-        try:
-            is_file = path.is_file()
-        except (OSError, ValueError):  # a text can be too long for a name
-            is_file = False
-        if is_file:
-            try:
-                text = path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise CorpusError(
-                    f"{path} cannot be read as UTF-8 text: {error}. Give a plain text file."
-                ) from error
-        elif path.suffix in (".txt", ".md", ".html") and not any(map(str.isspace, source)):
-            raise CorpusError(
-                f"There is no file {source}. Give a file, a text, or - for standard input."
-            )
-        else:
-            text = source
-    if not text.strip():
+    from depl.readers.documents import only_document
+    from depl.readers.files import format_of
+
+    path = Path(source)
+    try:
+        is_there = path.exists() and bool(source)
+    except (OSError, ValueError):  # a text can be too long for a name
+        is_there = False
+    if source == "-" or is_there:
+        return only_document(source).text
+    if format_of(path) is not None and not any(map(str.isspace, source)):
+        raise CorpusError(
+            f"There is no file {source}. Give a file, a text, or - for standard input."
+        )
+    if not source.strip():
         raise CorpusError(
             "There is no text to explain: the input is empty. Give a document's text."
         )
-    return text
+    return source
 
 
 def _print(e: Explanation, text: str) -> None:

@@ -38,8 +38,8 @@ def predict(
         list[str] | None,
         typer.Argument(
             metavar="[FILE...]",
-            help="Documents: plain text (one per line), JSON lines, CSV, TSV or Parquet, also "
-            "compressed. Without files, or with -, they are read from standard input.",
+            help="Documents (plain text, PDF, Word, HTML), folders of them, or rows (JSON lines, "
+            "CSV, TSV, Parquet), also compressed. Without files, or with -, standard input.",
         ),
     ] = None,
     k: Annotated[
@@ -84,14 +84,12 @@ def predict(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="Input format: text, jsonl, csv, tsv or parquet; detected by default.",
+            help="Input format: text, pdf, docx, html, jsonl, csv, tsv or parquet; detected by "
+            "default.",
         ),
     ] = None,
-    whole_files: Annotated[
-        bool,
-        typer.Option(
-            "--whole-files", help="Read each file as one document; FILE may be a folder of .txt."
-        ),
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Take each line of plain text as a document.")
     ] = False,
     text_column: Annotated[
         str, typer.Option("--text-column", metavar="NAME", help="Column or field of the text.")
@@ -125,7 +123,7 @@ def predict(
         files or ["-"],
         left_out=report,
         format=format,
-        whole_files=whole_files,
+        lines=lines,
         text_column=text_column,
         id_column=id_column,
     )
@@ -266,13 +264,17 @@ def _quiet_at_closed_pipe() -> Iterator[None]:
 
 def _sum_up(documents: Documents, n_documents: int, left_out: int, output: Path | None) -> None:
     if not n_documents:
-        rows = count(left_out, "row was", "rows were")
-        reason = f"{rows} left out" if left_out else "it is empty"
+        lost = count(left_out, f"{documents.unit} was", f"{documents.unit}s were")
+        reason = f"{lost} left out" if left_out else "it is empty"
         raise CorpusError(
-            f"No document could be read from {documents.name}: {reason}. Give one text per "
-            f"line, or JSON lines, CSV, TSV or Parquet with a text in every row."
+            f"No document could be read from {documents.name}: {reason}. Give plain text, PDF, "
+            f"Word or HTML files, or JSON lines, CSV, TSV or Parquet with a text in every row."
         )
     if output is not None:
         err.print(f"[dim]{count(n_documents, 'document')} → {escape(str(output))}[/]")
+    if documents.lines_of_stdin > 1:
+        lines = count(documents.lines_of_stdin, "line")
+        err.print(f"[dim]These {lines} are one document; with --lines each line is one.[/]")
     if left_out:
-        err.print(f"[yellow]Left out: {left_out:,} of {count(n_documents + left_out, 'row')}.[/]")
+        rows = count(n_documents + left_out, documents.unit)
+        err.print(f"[yellow]Left out: {left_out:,} of {rows}.[/]")

@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from depl.core.errors import CorpusError
+from depl.core.errors import CorpusError, MissingExtraError
+from depl.readers.extraction import extract
 from depl.readers.fields import as_id_or, as_text
-from depl.readers.files import SUFFIXES, Source, find_sources
+from depl.readers.files import DAMAGE, DOCUMENTS, SUFFIXES, Source, find_sources, format_of
+from depl.readers.lines import reason
+from depl.readers.plain_text import NoDocumentError
 from depl.readers.problems import Kind, Problem, Problems
-from depl.readers.rows import Row, convert, rows
+from depl.readers.rows import Row, convert, recognised, rows
 
 
 class Document(NamedTuple):
@@ -29,20 +32,21 @@ class Document(NamedTuple):
 class Documents:
     r"""The documents of files of any size, to be read once.
 
-    Plain text has a document a line; JSON lines, CSV, TSV and Parquet a document a row. Files may
-    be compressed (.gz .bz2 .xz .zst). The format is recognised from a file's name, and from the
-    first line of standard input and of files whose name says nothing.
+    A file of plain text, PDF, Word or HTML is a document, called by its path; JSON lines, CSV, TSV
+    and Parquet have a document a row. Files may be compressed (.gz .bz2 .xz .zst). The format is
+    recognised from a file's name, and from the first bytes of standard input and of files whose
+    name says nothing.
 
     Parameters
     ----------
     sources : sequence of str
-        Files, or "-" for standard input. Folders, too, with ``whole_files``.
+        Files, or "-" for standard input; a folder stands for the documents in it.
     left_out : callable
-        Called with the place (``file:row``) and the reason of every row that is left out.
+        Called with the place (``file``, ``file:row``) and the reason of all that is left out.
     format : str, optional
-        One of text, jsonl, csv, tsv and parquet, for files whose names and first lines mislead.
-    whole_files : bool
-        Take every file as one document, and of a folder all ``.txt`` files.
+        One of ``SUFFIXES``, for files whose names and first bytes mislead.
+    lines : bool
+        Take every line of plain text as a document.
     text_column : str
         The field or column of the text; in tables upper and lower case are the same.
     id_column : str, optional
@@ -52,6 +56,8 @@ class Documents:
     ----------
     total : int or None
         The size of all files in bytes; None when it cannot be known.
+    lines_of_stdin : int
+        How many lines were read as one document from standard input.
 
     Examples
     --------
@@ -72,7 +78,7 @@ class Documents:
         *,
         left_out: Callable[[str, str], None],
         format: str | None = None,
-        whole_files: bool = False,
+        lines: bool = False,
         text_column: str = "text",
         id_column: str | None = None,
     ) -> None:
@@ -82,12 +88,19 @@ class Documents:
             )
         self._left_out = left_out
         self._problems = Problems(tell=self._report)
-        self._sources = [
-            found for name in sources for found in find_sources(name, whole_files, self._problems)
-        ]
-        self._format = "whole" if whole_files else format
+        self._sources: list[Source] = []
+        self._in_folders: set[Source] = set()
+        for name in sources:
+            found = find_sources(name, self._problems)
+            self._sources += found
+            if Path(name).is_dir():
+                self._in_folders.update(found)
+        self._format = format
+        self._lines = lines
         self._text_column = text_column
         self._id_column = id_column
+        self.lines_of_stdin = 0
+        self._has_rows = False
         self._before = 0
         self._current: Source | None = None
         sizes = [source.size for source in self._sources]
@@ -100,6 +113,11 @@ class Documents:
         return self._sources[0].name if n == 1 else f"the input of {n:,} files"
 
     @property
+    def unit(self) -> str:
+        """What a document has been so far: a row, or a file."""
+        return "row" if self._has_rows else "file"
+
+    @property
     def paths(self) -> list[Path]:
         """The files, without standard input."""
         return [source.path for source in self._sources if source.path is not None]
@@ -110,17 +128,45 @@ class Documents:
         return self._before + (self._current.reached() if self._current else 0)
 
     def __iter__(self) -> Iterator[Document]:
-        needed = [self._text_column] + ([self._id_column] if self._id_column else [])
         for source in self._sources:
             self._current = source
-            found = rows(source, needed, optional=("id",), format=self._format)
-            for document in convert(found, self._document):
+            format = self._format or self._found_format(source)
+            if format in DOCUMENTS and not (self._lines and format == "text"):
+                found = self._whole(source, format)
+            elif source in self._in_folders:
+                found = iter(())
+                detail = "a file of rows, not a document; name it by itself to read its rows"
+                source.report(Kind.NO_DOCUMENT, 0, detail)
+            else:
+                self._has_rows = True
+                needed = [self._text_column] + ([self._id_column] if self._id_column else [])
+                of_rows = rows(source, needed, optional=("id",), format=format)
+                found = convert(of_rows, self._document)
+            for document in found:
                 if not document.text or document.text.isspace():
                     self._problems.add(Kind.NO_TEXT, document.where)
                 else:
                     yield document
             self._current = None
             self._before += source.size or 0
+
+    def _found_format(self, source: Source) -> str:
+        by_name = format_of(source.path) if source.path is not None else None
+        return by_name or recognised(source, self._text_column)
+
+    def _whole(self, source: Source, format: str) -> Iterator[Document]:
+        """The file as one document; none, and a problem, if it has no text."""
+        try:
+            with source.open() as stream:
+                text = extract(stream.read(), html=format == "html").text
+        except DAMAGE as error:
+            source.report(Kind.NO_DOCUMENT, 0, f"it cannot be read to its end: {reason(error)}")
+        except (NoDocumentError, MissingExtraError) as error:
+            source.report(Kind.NO_DOCUMENT, 0, str(error))
+        else:
+            if source.path is None:
+                self.lines_of_stdin = sum(not line.isspace() for line in text.splitlines())
+            yield Document(source.name if source.path else "1", text, where=source.name)
 
     def _document(self, row: Row) -> Document:
         id_column = self._id_column or "id"
@@ -145,6 +191,20 @@ class Documents:
                 f"continues after it."
             )
         self._left_out(problem.where, problem.reason)
+
+
+def only_document(name: str) -> Document:
+    """The one document in a file or in standard input; none, or a second one, is an error."""
+    reasons: list[str] = []
+    found = iter(Documents([name], left_out=lambda place, why: reasons.append(f"{place}: {why}")))
+    document = next(found, None)
+    if document is None:
+        raise CorpusError(f"There is no text in {'; '.join(reasons) or name}. Give a document.")
+    if next(found, None) is not None:
+        raise CorpusError(
+            f"{name} holds several documents. Give one of them, in a file of its own or as a text."
+        )
+    return document
 
 
 def chunks(documents: Iterator[Document], size: int, characters: int) -> Iterator[list[Document]]:

@@ -30,15 +30,21 @@ SPLIT_NAMES = {
     "test": ("test", "tst"),
 }
 SUFFIXES = {
-    "text": (".txt", ".text"),
+    "text": (".txt", ".text", ".md", ".markdown", ".rst"),
     "jsonl": (".jsonl", ".ndjson"),
     "json": (".json",),
     "csv": (".csv",),
     "tsv": (".tsv",),
     "parquet": (".parquet",),
     "excel": (".xlsx", ".xlsm", ".xls", ".ods"),
+    "pdf": (".pdf",),
+    "docx": (".docx",),
+    "html": (".html", ".htm", ".xhtml"),
 }
-"""The formats of rows, and the suffixes of their files before the compression's."""
+"""The formats of rows and of documents; suffixes of their files before the compression's."""
+
+DOCUMENTS = ("text", "pdf", "docx", "html")
+"""The formats of which a file is one document."""
 
 # What reading a damaged file, or one on a failing disk, raises.
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
@@ -130,6 +136,7 @@ class Source:
         self.name = name or ("standard input" if path is None else path.name)
         self.reached: Callable[[], int] = int
         """How many bytes of the file have been read, while it is being read."""
+        self._pipe: io.BufferedReader | None = None
 
     @property
     def size(self) -> int | None:
@@ -145,16 +152,21 @@ class Source:
         """Note a problem of this line; 0 is the file as a whole."""
         self.problems.add(kind, self.place(line), detail)
 
+    def head(self, size: int = 1 << 16) -> bytes:
+        """The first bytes, unpacked; whoever opens the source gets them all the same."""
+        if self.path is not None and self.path.is_file():
+            with _unpacked(self.path) as stream:
+                return stream.read(size)
+        # A pipe gives its bytes only once; what is peeked at stays in the buffer of this stream.
+        if self._pipe is None:
+            self._pipe = _peekable(sys.stdin.buffer) if self.path is None else _unpacked(self.path)
+        return self._pipe.peek(size)
+
     @contextmanager
     def open(self) -> Iterator[io.BufferedReader]:
         """The bytes, unpacked."""
-        if self.path is None:
-            stdin = sys.stdin.buffer
-            # What a test or another program puts in its place may lack the buffer's peek.
-            if isinstance(stdin, io.BufferedReader):
-                yield stdin
-            else:
-                yield io.BufferedReader(cast(io.RawIOBase, stdin))
+        if self._pipe is not None or self.path is None:
+            yield self._pipe or _peekable(sys.stdin.buffer)
             return
         with _unpacked(self.path) as stream:
             self.reached = partial(_offset, stream)
@@ -164,21 +176,16 @@ class Source:
                 self.reached = int
 
 
-def find_sources(name: str, whole_files: bool, problems: Problems) -> list[Source]:
-    """The file of this name; with ``whole_files`` a folder means the text files in it."""
+def find_sources(name: str, problems: Problems) -> list[Source]:
+    """The file of this name; all files in a folder and its folders, sorted, but no hidden one."""
     if name == "-":
         return [Source(None, problems)]
     path = Path(name)
-    if path.is_dir() and whole_files:
-        texts = sorted(p for p in path.rglob("*") if bare_suffix(p) == ".txt" and p.is_file())
-        if not texts:
-            raise CorpusError(f"{name} holds no .txt file. Name its files one by one.")
-        return [Source(p, problems, _printable(p.as_posix())) for p in texts]
     if path.is_dir():
-        raise CorpusError(
-            f"Cannot read {name}: it is a folder. Name the files in it, or take each .txt file in "
-            f"it as a document with --whole-files."
-        )
+        files = [x for x in sorted(path.rglob("*")) if x.is_file() and not _hidden(x, path)]
+        if not files:
+            raise CorpusError(f"{name} holds no file. Give a folder with documents in it.")
+        return [Source(x, problems, _printable(x.as_posix())) for x in files]
     if not path.exists():
         raise CorpusError(f"Cannot read {name}: there is no such file. Check the path.")
     if not os.access(path, os.R_OK):
@@ -186,9 +193,20 @@ def find_sources(name: str, whole_files: bool, problems: Problems) -> list[Sourc
     return [Source(path, problems, _printable(name))]
 
 
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
 def _printable(name: str) -> str:
     """A file's name as text; bytes of it that are not UTF-8 are replaced."""
     return os.fsencode(name).decode("utf-8", "replace")
+
+
+def _peekable(stream: BinaryIO) -> io.BufferedReader:
+    """Standard input; what a test or another program puts in its place may lack peek."""
+    if isinstance(stream, io.BufferedReader):
+        return stream
+    return io.BufferedReader(cast(io.RawIOBase, stream))
 
 
 def _offset(stream: BinaryIO) -> int:

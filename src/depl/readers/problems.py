@@ -34,6 +34,10 @@ class Kind(Enum):
         "document ids that occur more than once in a split",
         "Give every document an id of its own, or remove the copies.",
     )
+    NO_DOCUMENT = (
+        "files without a text that can be read",
+        "Save them as PDF, .docx, HTML or plain text; install what depl[documents] needs.",
+    )
     NO_TEXT = ("documents with no text", "Fill in their text, or remove them.")
     NO_LABELS = ("documents with no label of the set", "Give them a label, or remove them.")
     UNKNOWN_LABELS = (

@@ -14,7 +14,8 @@ from depl.readers.column_names import role_of
 from depl.readers.delimiters import DELIMITERS
 from depl.readers.fields import WrongFieldError, parse_json, split_cell
 from depl.readers.files import DAMAGE, Source, format_of
-from depl.readers.lines import BOM, Line, decoded, find_encoding, lines, reason, usable
+from depl.readers.lines import Line, find_encoding, lines, usable
+from depl.readers.plain_text import NoDocumentError, decode
 from depl.readers.problems import Kind
 from depl.readers.tables import Fields, Table, Wanted, delimited, objects, parquet, spreadsheet
 
@@ -24,7 +25,7 @@ _USUAL = {"csv": ",", "tsv": "\t"}  # delimiters, unless the file shows another
 
 
 class Row(NamedTuple):
-    """One row: file, line number (0: the whole file is the row) and fields."""
+    """One row: file, line number and fields."""
 
     source: Source
     line: int
@@ -59,12 +60,10 @@ def rows(
     lists : collection of str
         The columns whose cells hold lists. Other texts may begin with "[" or hold a ";".
     format : str, optional
-        A key of ``SUFFIXES``, or "whole" to take the file as one row. When not given, it is
+        One of the formats of rows in ``SUFFIXES``; "text" has a row a line. When not given, it is
         recognised from the file's name, or else from the first line.
     """
     format, found = _opened(source, format, needed[0])
-    if format == "whole":
-        return _whole(source, needed[0])
     if format == "text":
         return _text_rows(source, found, needed[0])
     if format == "jsonl":
@@ -82,8 +81,6 @@ def open_table(
     does not tell its format is a table.
     """
     format, found = _opened(source, format, text)
-    if format == "whole":
-        return _whole(source, text)
     if format == "text":
         return _text_rows(source, found, text)
     return _table(source, format, found)
@@ -93,7 +90,7 @@ def _opened(source: Source, format: str | None, text: str) -> tuple[str, Iterato
     """The format of a file, given or recognised, and its lines, where it has any."""
     if format is None and source.path is not None:
         format = format_of(source.path)
-    if format in ("whole", "parquet", "excel"):
+    if format in ("parquet", "excel"):
         return format, iter(())
     if format != "jsonl":
         find_encoding(source)  # JSON is UTF-8 by its definition
@@ -139,6 +136,18 @@ def convert(found: Iterable[Row], make: Callable[[Row], T]) -> Iterator[T]:
             yield made
 
 
+def recognised(source: Source, text: str) -> str:
+    """The format that a file without a telling name has, or standard input, by its first bytes."""
+    try:
+        head = decode(source.head())
+    except NoDocumentError:
+        return "text"  # which says what it is instead
+    except DAMAGE:
+        return "jsonl"  # which says how far it can be read
+    found = (Line(number, line, "") for number, line in enumerate(head.split("\n"), 1))
+    return _recognise(found, text)[0]
+
+
 def _recognise(found: Iterator[Line], text: str) -> tuple[str, Iterator[Line]]:
     """The format that the first line with anything in it shows, and all lines again."""
     seen = []
@@ -163,21 +172,6 @@ def _is_header(names: Sequence[str], text: str) -> bool:
         return True
     roles = [role_of(name) for name in names]
     return len(roles) - roles.count(None) > 1 and ("text" in roles or "title" in roles)
-
-
-def _whole(source: Source, field: str) -> Iterator[Row]:
-    """One row with the text of the file."""
-    try:
-        with source.open() as stream:
-            raw = stream.read()
-    except DAMAGE as error:
-        source.report(Kind.UNREADABLE, 0, reason(error))
-        return
-    text, fault = decoded(raw.removeprefix(BOM))
-    if fault:
-        source.report(Kind.WRONG_ENCODING, 0, fault)
-    else:
-        yield Row(source, 0, {field: text})
 
 
 def _text_rows(source: Source, found: Iterator[Line], field: str) -> Iterator[Row]:
