@@ -155,3 +155,12 @@ def fitted_run(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def own_run(fitted_run: Path, tmp_path: Path) -> Path:
     """A copy of the fitted run that a test may change."""
     return Path(shutil.copytree(fitted_run, tmp_path / "own"))
+
+
+def accept_changes(run: Path, stage: str) -> None:
+    """Take the files of a stage as they are now for what was written."""
+    from depl.run import manifest
+
+    contents = manifest.read(run)
+    contents["stages"][stage]["files"] = manifest.as_json(run / stage)
+    manifest.write(run, contents)

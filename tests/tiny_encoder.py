@@ -38,10 +38,16 @@ def vocabulary() -> tuple[str, ...]:
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of 2 layers, size 32 and 4 heads, as Hugging Face lays it out; to be read only."""
+    folder = tmp_path_factory.mktemp("tiny")
+    save_tiny_encoder(folder)
+    return folder
+
+
+def save_tiny_encoder(folder: Path) -> None:
     import torch
     from transformers import BertConfig, BertModel
 
-    folder = tmp_path_factory.mktemp("tiny")
+    folder.mkdir(exist_ok=True)
     save_tokenizer(folder)
     config = BertConfig(
         vocab_size=len(VOCABULARY),
@@ -54,7 +60,6 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     torch.manual_seed(0)
     BertModel(config).save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="session")

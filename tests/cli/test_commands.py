@@ -21,6 +21,7 @@ from depl.evaluation import scores as evaluation
 from depl.pipeline.fit import fit
 from depl.pipeline.stages import stage_names
 from depl.run.config import Config
+from depl.run.folder import Run
 
 METRICS = {
     *(f"{metric}@{k}" for metric in ("P", "PSP", "nDCG", "R", "RP", "macroF1") for k in (1, 3, 5)),
@@ -151,9 +152,7 @@ def test_init_prints_settings_that_fit_takes(corpus_folder: Path, tmp_path: Path
     path = tmp_path / "c.toml"
     path.write_text(depl_("init").stdout, encoding="utf-8")
     depl_("fit", corpus_folder, "--out", tmp_path / "run", "--config", path, "--until", "corpus")
-    assert json.loads((tmp_path / "run" / "config.json").read_text()) == json.loads(
-        json.dumps(Config().to_dict())
-    )
+    assert Run(tmp_path / "run").config() == Config()
 
 
 # fit
@@ -183,7 +182,7 @@ def test_fit_with_another_setting_makes_only_what_rests_on_it(corpus_folder: Pat
         "fusion",
     ]
     assert "made again: C 0.7 -> 0.5" in told
-    assert json.loads((own_run / "config.json").read_text())["linear"]["C"] == 0.5
+    assert Run(own_run).config().linear.C == 0.5
 
 
 def test_fit_stops_after_a_stage_and_goes_on(corpus_folder: Path, tmp_path: Path):
@@ -207,8 +206,8 @@ def test_fit_takes_a_file_and_single_settings_that_win(corpus_folder: Path, tmp_
     config.write_text("seed = 5\n[linear]\nC = 4.0\n")
     run = tmp_path / "run"
     depl_("fit", corpus_folder, "--out", run, "--config", config, "--set", "linear.C=2.0")
-    kept = json.loads((run / "config.json").read_text())
-    assert (kept["seed"], kept["linear"]["C"]) == (5, 2.0)
+    kept = Run(run).config()
+    assert (kept.seed, kept.linear.C) == (5, 2.0)
 
 
 def test_fit_refuses_bad_settings_before_it_reads_anything(tmp_path: Path):
@@ -270,7 +269,7 @@ def test_fit_goes_on_with_a_run_alone(corpus_folder: Path, tmp_path: Path):
     told = depl_("fit", run).stderr  # its corpus and its settings are in it
     assert told.count("up to date") == 2
     assert stages(run) == list(STAGE_NAMES)
-    assert json.loads((run / "config.json").read_text())["linear"]["C"] == 0.5
+    assert Run(run).config().linear.C == 0.5
     again = depl_("fit", run, "--set", "linear.C=0.6").stderr
     assert "C 0.5 -> 0.6" in again
     assert "omit --out" in refused(ConfigError, "fit", run, "--out", tmp_path / "other")

@@ -20,6 +20,7 @@ from depl.cli.app import app
 from depl.core.corpus import indicator
 from depl.evaluation.scores import evaluate, popularity
 from depl.run.config import Config
+from depl.run.folder import Run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -228,7 +229,7 @@ def test_the_recipe_makes_a_run_that_is_scored_as_in_the_paper(
     ]
     options = [part for change in changes for part in ("--set", change)]
     command("fit", folder, "--out", run, "--config", shape.recipe, *options)
-    settings = json.loads((run / "config.json").read_text())
+    settings = Run(run).manifest()["config"]
     assert Config.from_dict(settings) == Config.load(shape.recipe, changes)
     classifier, retrieval = settings["classifier"], settings["retrieval"]
     assert tuple(classifier[f"{part}_lr"] for part in ("encoder", "pooler", "head")) == rates

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from tests.conftest import accept_changes
 from typer.testing import CliRunner
 
 import depl.fusion.fusion
@@ -383,6 +384,7 @@ def run(own_run: Path) -> Path:
         "100+": none,
     }
     (own_run / "fusion" / "thresholds.json").write_text(json.dumps(curves))
+    accept_changes(own_run, "fusion")
     return own_run
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from tests.conftest import accept_changes
 from typer.testing import CliRunner
 
 from depl.cli.app import app
@@ -65,6 +66,7 @@ def fused_run(own_run: Path) -> Path:
 def choosing(run: Path, part: str) -> Path:
     path = run / "fusion" / "fusion.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"chosen": part}))
+    accept_changes(run, "fusion")
     return run
 
 

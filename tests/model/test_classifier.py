@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
-from depl.core import storage
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.errors import CorpusError, DeplError, RunError
 from depl.core.ranking import Ranking
@@ -208,69 +205,6 @@ def test_unfinished_run_is_said_with_the_way_to_finish_it(
     fit(dataset.train, tmp_path / "half", until=until)
     with pytest.raises(RunError, match=r"half has no finished '\w+' stage\. .* it continues where"):
         Classifier.load(tmp_path / "half")
-
-
-def test_run_of_another_format_is_said(own_run: Path):
-    manifest = json.loads((own_run / "manifest.json").read_text())
-    (own_run / "manifest.json").write_text(json.dumps(manifest | {"format_version": 99}))
-    with pytest.raises(RunError, match=r"written in run format 99.* Fit the run again"):
-        Classifier.load(own_run)
-
-
-@pytest.mark.parametrize("with_corpus", [False, True])
-def test_run_of_an_older_format_says_how_to_make_it_again_which_works(
-    own_run: Path, dataset: Dataset, with_corpus: bool
-):
-    before = Classifier.load(own_run).predict(dataset.dev.texts)
-    manifest = json.loads((own_run / "manifest.json").read_text())
-    for stage in list(manifest["stages"]):
-        manifest["stages"][stage]["fingerprint"] = "of another format"
-    (own_run / "manifest.json").write_text(json.dumps(manifest | {"format_version": 2}))
-    Y = storage.read_tensors(own_run / "corpus" / "Y.safetensors")["matrix"]
-    parts = ("data", "indices", "indptr")
-    flat = {x: getattr(Y, x) for x in parts} | {"shape": np.array(Y.shape)}
-    save_file(flat, own_run / "corpus" / "Y.safetensors")  # as format 2 has it
-    with pytest.raises(RunError, match=r"format 2.* from its own documents with: depl fit \S+own"):
-        Classifier.load(own_run)
-    events = {}
-    corpus = dataset.train if with_corpus else None
-    fit(corpus, own_run, observe=lambda e: events.update({e.stage: e.kind}))
-    assert events.pop("corpus") == "kept"
-    assert set(events.values()) == {"done"}
-    after = Classifier.load(own_run).predict(dataset.dev.texts)
-    np.testing.assert_array_equal(after.scores, before.scores)
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", '"text"', '{"format_version": 1}'])
-def test_manifest_that_is_none_is_said_by_name(own_run: Path, content: str):
-    (own_run / "manifest.json").write_text(content)
-    with pytest.raises(RunError, match=r"manifest\.json|own "):
-        Classifier.load(own_run)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "config.json",
-        "corpus/labels.parquet",
-        "corpus/Y.safetensors",
-        "features/terms.parquet",
-        "features/tfidf.json",
-        "linear/svm.json",
-        "linear/svm.safetensors",
-        "descriptions/names.safetensors",
-        "descriptions/descriptions.parquet",
-    ],
-)
-def test_damaged_or_missing_file_of_a_run_is_said_by_name(own_run: Path, name: str):
-    path = own_run / name
-    content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(RunError, match=path.name):
-        Classifier.load(own_run)
-    path.unlink()
-    with pytest.raises(RunError, match=path.name):
-        Classifier.load(own_run)
 
 
 def test_new_settings_of_a_fit_that_stopped_early_do_not_change_what_is_there(

@@ -133,6 +133,66 @@ def test_weights_that_do_not_fit_the_settings_are_refused(kept):
         load(kept)
 
 
+@pytest.mark.parametrize("old", ["encoder.layer.0.output.dense.weight", None])
+def test_weights_that_are_missing_or_left_over_are_refused_and_not_made_up(kept, old):
+    tensors = load_file(kept / "model.safetensors")
+    tensors["encoder.layer.7.other"] = tensors.pop(old) if old else torch.ones(2)
+    save_file(tensors, kept / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(RunError, match=old or "7.other' is left over"):
+        load(kept)
+
+
+def test_weights_that_are_missing_in_a_pretrained_encoder_are_refused_too(tiny_folder, tmp_path):
+    folder = shutil.copytree(tiny_folder, tmp_path / "e")
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["embeddings.word_embeddings.weight"]
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ConfigError, match=r"do not fit its config\.json: .*word_embeddings"):
+        load_encoder(folder)
+
+
+def test_an_encoder_of_another_kind_is_refused(kept):
+    settings = json.loads((kept / "depl.json").read_text())
+    (kept / "depl.json").write_text(json.dumps(settings | {"model_type": "roberta"}))
+    with pytest.raises(RunError, match=r"a roberta: its config\.json says bert"):
+        load(kept)
+
+
+def test_files_of_weights_can_be_read_by_whoever_the_umask_lets(kept):
+    modes = {path.stat().st_mode for path in kept.rglob("*") if path.is_file()}
+    assert len(modes) == 1
+
+
+@pytest.mark.parametrize("name", ["weights.bin", "../model.safetensors", 7])
+def test_an_index_leads_to_nothing_but_safetensors_beside_it(tiny_folder, tmp_path, name):
+    folder = shutil.copytree(tiny_folder, tmp_path / "e")
+    torch.save(Danger(tmp_path / "ran"), folder / "weights.bin")
+    (folder / "model.safetensors").unlink()
+    index = {"metadata": {}, "weight_map": {"embeddings.word_embeddings.weight": name}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ConfigError, match=r"index\.json names weights that are no safetensors"):
+        load_encoder(folder)
+    assert not (tmp_path / "ran").exists()
+
+
+class Danger:
+    """Leaves a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("content", [None, b"{}", b"\xff"])
+def test_a_tokenizer_that_is_missing_or_damaged_is_named(kept, content):
+    path = kept / "tokenizer.json"
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(RunError, match=r"tokenizer\.json is (missing|damaged)"):
+        tokenize(["text"], kept, MAX_TOKENS)
+
+
 def test_a_full_disk_is_an_error_that_says_so(encoder, tiny_folder, tmp_path):
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

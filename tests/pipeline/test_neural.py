@@ -13,7 +13,8 @@ from depl.model.classifier import Classifier
 from depl.pipeline import fit as pipeline
 from depl.pipeline.stages import STAGE_NAMES, STAGES, dependents, stage_names
 from depl.run.config import Config
-from depl.run.folder import FORMAT_VERSION, Run, fingerprint
+from depl.run.folder import Run
+from depl.run.manifest import fingerprint
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -246,7 +247,7 @@ def test_an_ablation_in_a_copy_of_a_run_trains_only_what_it_must(full_run, corpu
 
 
 def test_a_run_without_documents_cannot_be_continued(tmp_path):
-    Run(tmp_path).write_manifest({"format_version": FORMAT_VERSION, "stages": {}})
+    Run(tmp_path).write_manifest({"stages": {}})
     with pytest.raises(RunError, match="cannot be continued without its corpus"):
         pipeline.fit(None, tmp_path, Config())
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from depl import __version__
+from depl.cli.check import check
 from depl.cli.console import visible
 from depl.cli.demo import demo
 from depl.cli.evaluate import evaluate
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (init, fit, evaluate, predict, explain, serve, info, theory, demo):
+for command in (init, fit, evaluate, predict, explain, serve, info, check, theory, demo):
     app.command(cls=Command)(command)
 app.add_typer(labels_app, name="labels")
 

@@ -79,6 +79,7 @@ def _continue(
 ) -> None:
     """Continue a run, such as one that was copied from another machine."""
     from depl.pipeline import fit as pipeline
+    from depl.run import manifest
     from depl.run.config import Config
     from depl.run.folder import Run
 
@@ -92,6 +93,7 @@ def _continue(
             f"{run} is a run folder, and a run is continued in place: omit --out {out}, or copy "
             f"the folder there first."
         )
+    manifest.restore(run)
     settings = (Run(run).config() if config is None else Config.load(config)).changed(overrides)
     with progress(), _resumable():
         err.print(f"continuing {escape(str(run))}")

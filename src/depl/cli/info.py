@@ -85,7 +85,8 @@ def _run_info(run: Run, *, as_json: bool) -> None:
     if as_json:
         print_json(manifest)
         return
-    out.print(f"[bold]{escape(str(run.path))}[/]  run format {manifest['format_version']}")
+    writer = f", written by depl {manifest['depl']}" if "depl" in manifest else ""
+    out.print(f"[bold]{escape(str(run.path))}[/]  run format {manifest['format_version']}{writer}")
     for name, stage in manifest["stages"].items():
         folder = run.path / name
         size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 2**20

@@ -27,6 +27,8 @@ from depl.core.corpus import Corpus, Label, LabelSet
 from depl.core.errors import RunError
 from depl.core.ranking import Ranking
 
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
+
 
 @contextmanager
 def explain_os_errors(path: Path) -> Iterator[None]:
@@ -49,7 +51,7 @@ def whole_folder(target: Path) -> Iterator[Path]:
     """
     temporary = target.with_name(f".{target.name}.tmp")
     with explain_os_errors(target):
-        shutil.rmtree(temporary, ignore_errors=True)
+        _remove(temporary)
         temporary.mkdir(parents=True)
     try:
         with explain_os_errors(target):
@@ -57,12 +59,42 @@ def whole_folder(target: Path) -> Iterator[Path]:
             for path in temporary.rglob("*"):
                 flush(path)
             flush(temporary)
-            if target.exists():
-                shutil.rmtree(target)
+            _remove(target)
             temporary.rename(target)
             flush(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remove(path: Path) -> None:
+    """Delete a file, a folder, or a link but not what it leads to; nothing if there is none."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A temporary file, empty at first, that replaces ``path`` if the block succeeds.
+
+    It is made anew and has the permissions that the user's umask gives: a link of its name, which
+    somebody may have put there, is never followed.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    with explain_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove(temporary)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        mode = os.fstat(descriptor).st_mode
+        os.close(descriptor)
+        try:
+            yield temporary
+            temporary.chmod(mode & 0o777)  # safetensors makes a file that only its owner can read
+            flush(temporary)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -114,12 +146,8 @@ def flush(written: Path | IO[Any]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with explain_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-        flush(temporary)
-        temporary.replace(path)
 
 
 def append(path: Path, raw: bytes, *, after: int) -> None:
@@ -129,7 +157,7 @@ def append(path: Path, raw: bytes, *, after: int) -> None:
     """
     with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINKS, 0o666)
         try:
             os.ftruncate(descriptor, after)
             os.lseek(descriptor, after, os.SEEK_SET)
@@ -156,7 +184,11 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON is what it is
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{path} is missing. Run the command that makes it again.") from None
-    except ValueError as error:
+    except OSError as error:
+        raise RunError(
+            f"{path} cannot be read ({error.strerror or error}). Check permissions and the disk."
+        ) from error
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{path} is damaged ({error}). Delete it and fit again.") from error
 
 
@@ -182,15 +214,11 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any] | csr_array]) -
             flat[f"{name}.shape"] = np.asarray(value.shape, dtype=np.int64)
         else:
             flat[name] = value
-    temporary = path.with_name(f".{path.name}.tmp")
-    with explain_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as temporary:
         try:
             save_file({k: np.asarray(array, order="C") for k, array in flat.items()}, temporary)
         except SafetensorError as error:  # its own type even for a full disk
             raise OSError(str(error)) from error
-        flush(temporary)
-        temporary.replace(path)
 
 
 def read_tensors(path: Path, *names: str) -> dict[str, Any]:
@@ -222,24 +250,32 @@ def _sparse(flat: Mapping[str, NDArray[Any]], name: str) -> csr_array:
 
 def write_table(path: Path, columns: Mapping[str, object]) -> None:
     """Write columns as parquet."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(dict(columns)), path, compression="zstd")
+    with whole_file(path) as temporary:
+        pq.write_table(pa.table(dict(columns)), temporary, compression="zstd")
 
 
 def read_table(path: Path, *names: str) -> dict[str, list[Any]]:
     """Read parquet columns as lists; the named ones are required."""
     if not path.exists():
         raise RunError(f"{path} is missing. Fit the run again to make it.")
-    try:
+    with _explain_arrow_errors(path):
         table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise RunError(f"{path} is damaged ({error}). Delete its folder and fit again.") from error
-    missing = [name for name in names if name not in table.column_names]
-    if missing:
-        raise RunError(
-            f"{path} lacks the columns {', '.join(missing)}. Delete its folder and fit again."
-        )
-    return {name: table[name].to_pylist() for name in names or table.column_names}
+        missing = [name for name in names if name not in table.column_names]
+        if not missing:
+            return {name: table[name].to_pylist() for name in names or table.column_names}
+    raise RunError(
+        f"{path} lacks the columns {', '.join(missing)}. Delete its folder and fit again."
+    )
+
+
+@contextmanager
+def _explain_arrow_errors(path: Path) -> Iterator[None]:
+    """Name the file in whatever goes wrong while parquet is read and made into strings."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        why = f"{error!s:.300}"
+        raise RunError(f"{path} is damaged ({why}). Delete its folder and fit again.") from error
 
 
 def write_labels(path: Path, labels: LabelSet) -> None:
@@ -282,11 +318,9 @@ def read_openings(path: Path, length: int) -> tuple[Any, Any]:
 
     Whole texts would take seconds and memory.
     """
-    try:
+    with _explain_arrow_errors(path):
         table = pq.read_table(path, columns=["id", "text"])
-    except (pa.ArrowException, OSError) as error:
-        raise RunError(f"{path} is damaged ({error}). Delete its folder and fit again.") from error
-    return table["id"], pc.utf8_slice_codeunits(table["text"], 0, length)
+        return table["id"], pc.utf8_slice_codeunits(table["text"], 0, length)
 
 
 def write_ranking(path: Path, ranking: Ranking) -> None:

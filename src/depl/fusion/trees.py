@@ -91,9 +91,9 @@ class Trees:
         """
         trees = cls(**{name: tensors[name] for name in ("roots", *_COLUMNS, "baseline")})
         model = cls.constant(0.0).tensors()
-        n = len(trees.feature)
+        n = trees.feature.size
         at = np.arange(n)
-        inner = trees.feature >= 0
+        inner = trees.feature.ravel() >= 0
         sound = (
             all(x.ndim == 1 and x.dtype == model[name].dtype for name, x in trees.tensors().items())
             and all(len(getattr(trees, name)) == n for name in _COLUMNS)

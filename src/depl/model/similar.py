@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
-from depl.core.storage import read_openings
 from depl.run.folder import Run
 from depl.run.state import State
 
@@ -65,7 +64,7 @@ class TrainingDocuments:
     @cached_property
     def _openings(self) -> tuple[Any, Any]:
         """Ids and beginnings as arrow columns: whole texts would take seconds and memory."""
-        return read_openings(self._run.require("corpus") / "train.parquet", _OPENING)
+        return self._run.openings(_OPENING)
 
 
 def nearest_documents(

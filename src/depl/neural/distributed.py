@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from depl.core import threads
+from depl.core.errors import ConfigError
 
 T = TypeVar("T")
 
@@ -60,6 +61,11 @@ class Processes:
         """Rank and device of this process; ``device`` is "auto", "cpu" or "cuda"."""
         let_threads_sleep()
         wanted = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+        if wanted == "cuda" and not torch.cuda.is_available():
+            raise ConfigError(
+                "This run is set to use a GPU (device = 'cuda'), and torch finds none here. Let it "
+                "choose, which makes no stage again: depl fit RUN --set device=auto"
+            )
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:
             return cls(device=torch.device(wanted))
         from accelerate import PartialState

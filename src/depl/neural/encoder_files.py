@@ -147,7 +147,7 @@ def load_encoder(
     seed : int
         Decides the initial weights of the head.
     """
-    bert = _load_bert(folder)
+    bert, _ = _load_bert(folder)  # a pretrained one may have heads for other tasks
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         encoder = DualEncoder(
@@ -161,26 +161,66 @@ def load_encoder(
     return encoder.eval()
 
 
-def _load_bert(folder: Path) -> PreTrainedModel:
+def _load_bert(folder: Path) -> tuple[PreTrainedModel, list[str]]:
+    """The BERT in a folder, and the names of weights in its file that it has no use for.
+
+    A weight that is missing is refused: transformers would make it up, another one each time.
+    """
+    _refuse_pickles(folder)
     with _quiet():
         try:
             # float32 whatever the file has: these become the master weights of training.
-            bert: PreTrainedModel = AutoModel.from_pretrained(
+            bert, told = AutoModel.from_pretrained(
                 folder,
                 dtype=torch.float32,
                 use_safetensors=True,
                 trust_remote_code=False,
                 local_files_only=True,
+                output_loading_info=True,
             )
-        except (OSError, ValueError, SafetensorError) as error:
+        except Exception as error:  # a damaged config can fail in every constructor
             raise ConfigError(
                 f"{folder} holds no encoder that can be loaded: {_first_line(error)} It takes the "
                 f"config.json and model.safetensors of a Hugging Face encoder."
             ) from error
+    missing = sorted(x for x in told["missing_keys"] if not x.startswith("pooler."))
+    missing += sorted(str(x[0]) for x in told["mismatched_keys"])
+    if missing:
+        raise ConfigError(
+            f"The weights in {folder} do not fit its config.json: {_some(missing)} missing or of "
+            f"another shape. Take another encoder, or copy this one again from where it came."
+        )
     if getattr(bert, "pooler", None) is not None:
         # BERT's own layer over CLS was trained for another task; ours replace it.
         bert.register_module("pooler", None)
-    return bert
+    return bert, sorted(told["unexpected_keys"])
+
+
+def _refuse_pickles(folder: Path) -> None:
+    """Refuse an index that names weights in other files than safetensors beside it.
+
+    transformers would read those even when it is asked for safetensors.
+    """
+    index = folder / "model.safetensors.index.json"
+    if (folder / "model.safetensors").is_file() or not index.is_file():
+        return
+    named = read_json(index)
+    parts = named.get("weight_map") if isinstance(named, dict) else None
+    names = list(parts.values()) if isinstance(parts, dict) else [None]
+    if not all(
+        isinstance(x, str) and x.endswith(".safetensors") and x == Path(x).name for x in names
+    ):
+        raise ConfigError(
+            f"{index} names weights that are no safetensors in the same folder (other kinds of "
+            f"files can run code when loaded, so they are not read). Take another encoder, or "
+            f"convert it with transformers' save_pretrained() and give that folder."
+        )
+
+
+def _some(names: list[str]) -> str:
+    """The first of several names, and how many more there are."""
+    more = f" and {len(names) - 1:,} more are" if len(names) > 1 else " is"
+    return f"{names[0]!r:.200}{more}"
 
 
 def save(encoder: DualEncoder, folder: Path, tokenizer_folder: Path, *, max_tokens: int) -> None:
@@ -229,6 +269,7 @@ def save(encoder: DualEncoder, folder: Path, tokenizer_folder: Path, *, max_toke
         "size": size,
         "n_labels": 0 if encoder.head is None else encoder.head.out_features,
         "max_tokens": max_tokens,
+        "model_type": encoder.bert.config.model_type,
     }
     with explain_os_errors(folder), _quiet():
         (folder / _DENSE).mkdir(parents=True, exist_ok=True)
@@ -236,6 +277,8 @@ def save(encoder: DualEncoder, folder: Path, tokenizer_folder: Path, *, max_toke
             encoder.bert.save_pretrained(folder)
         except SafetensorError as error:  # its own type even for a full disk
             raise OSError(str(error)) from error
+        # safetensors makes files that only their owner can read.
+        shutil.copymode(folder / "config.json", folder / "model.safetensors")
         if tokenizer_folder.resolve() != folder.resolve():
             for path in filter(Path.exists, (tokenizer_folder / name for name in _TOKENIZER_FILES)):
                 shutil.copyfile(path, folder / path.name)
@@ -252,7 +295,7 @@ def load(folder: Path) -> DualEncoder:
     """Read what ``save`` wrote, on the CPU."""
     settings = read_json(folder / _SETTINGS)
     needed = ("n_labels", "document_pooling", "label_pooling", "similarity", "int8")
-    missing = [name for name in needed if name not in settings]
+    missing = [x for x in needed if not isinstance(settings, dict) or x not in settings]
     if missing:
         raise RunError(
             f"{folder / _SETTINGS} lacks {', '.join(missing)}: it is damaged, or was written by "
@@ -260,9 +303,17 @@ def load(folder: Path) -> DualEncoder:
         )
     dense = read_tensors(folder / _DENSE / "model.safetensors", "linear.weight", "linear.bias")
     try:
-        bert = _load_bert(folder)
+        bert, unused = _load_bert(folder)
     except ConfigError as error:
         raise RunError(f"{error} Delete the folder and fit again.") from error
+    model_type = settings.get("model_type", bert.config.model_type)
+    if unused or model_type != bert.config.model_type:
+        raise RunError(
+            f"The weights in {folder} are not those of the encoder that was saved there, a "
+            f"{model_type}: its config.json says {bert.config.model_type}"
+            + (f", and {_some(unused)} left over" if unused else "")
+            + ". Delete the folder and fit again."
+        )
     encoder = DualEncoder(
         bert,
         n_labels=settings["n_labels"],

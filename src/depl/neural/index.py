@@ -162,6 +162,11 @@ class LabelIndex:
     def load(cls, folder: Path) -> LabelIndex:
         """Read what ``save`` wrote."""
         vectors = read_tensors(folder / _VECTORS, "vectors")["vectors"]
+        if vectors.ndim != 2 or vectors.dtype != np.float32:
+            raise RunError(
+                f"{folder / _VECTORS} is damaged: it holds no rows of float32. Delete its folder "
+                f"and fit again."
+            )
         path = folder / _GRAPH
         if not path.exists():
             return cls(vectors)

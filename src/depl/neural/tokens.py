@@ -92,7 +92,15 @@ def load_tokenizer(folder: Path):  # type: ignore[no-untyped-def]  # noqa: ANN20
         from tokenizers import Tokenizer
     except ImportError:
         raise MissingExtraError("tokenizers", "neural", "Reading texts with an encoder") from None
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    path = folder / "tokenizer.json"
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # its only type
+        trouble = "is missing" if not path.exists() else f"is damaged ({error})"
+        raise RunError(
+            f"{path} {trouble}. In a run folder, make it again with `depl fit RUN`; elsewhere, "
+            f"copy the encoder again from where it came."
+        ) from error
     tokenizer.no_padding()
     return tokenizer
 
@@ -114,7 +122,8 @@ def tokenize(texts: Sequence[str], folder: Path, max_tokens: int) -> Tokens:
     A tokenizer reads a whole text before it truncates. Most texts reach the limit long before their
     end, so only their beginnings are read, up to a space; those that fall short are read whole.
     """
-    written = (folder / "tokenizer.json").stat().st_mtime_ns
+    path = folder / "tokenizer.json"
+    written = path.stat().st_mtime_ns if path.exists() else 0
     tokenizer = _cutting_tokenizer(folder, max_tokens, written)
     starts = range(0, len(texts), _CHUNK)
     rows: list[list[int]] = []

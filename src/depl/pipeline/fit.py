@@ -28,8 +28,9 @@ from depl.core.corpus import Corpus
 from depl.core.errors import ConfigError, RunError
 from depl.pipeline.stages import STAGE_NAMES, STAGES, Stage, dependents
 from depl.pipeline.work import Work
+from depl.run import manifest as manifests
 from depl.run.config import Config
-from depl.run.folder import Run, fingerprint, write_corpus
+from depl.run.folder import Run, write_corpus
 
 if TYPE_CHECKING:
     from depl.neural.distributed import Processes
@@ -92,31 +93,27 @@ def fit(
             f"There is nothing to learn from: a fit needs at least 2 training documents and 1 "
             f"label; got {len(corpus)} and {np.count_nonzero(corpus.label_counts)}."
         )
-    config = config or (Run.open(out).config() if corpus is None else Config())
     run = Run(out)
     _refuse_strangers(run)
+    manifests.restore(run.path, overwrite=overwrite)
+    config = config or (Run.open(out).config() if corpus is None else Config())
     team = _launched(config)
     if team is not None and not team.first:
         _follow(run, config, team, until)
         return Run(out)
 
     def keep_corpus(work: Work) -> None:
-        if corpus is None:
-            raise RunError(
-                f"The training documents of {run.path} are gone. Fit the run again from its corpus."
-            )
-        write_corpus(work.folder, corpus)
+        write_corpus(work.folder, work.run.train() if corpus is None else corpus)
 
     if config.neural and not (run.path / "documents").is_dir():
         from depl.neural.encoder_files import find_encoder
 
         find_encoder(config.encoder.name)  # a missing encoder is reported before the work begins
     with run.locked():
-        run.upgrade()
+        manifests.upgrade(run.path)
         contents = _contents(run) if corpus is None else storage.corpus_fingerprint(corpus)
         _refuse_other_corpus(run, contents, overwrite)
-        run.write_manifest(run.manifest())
-        storage.write_json(run.path / "config.json", config.to_dict())
+        run.write_manifest(run.manifest() | {"config": config.to_dict()})
         first = Stage("corpus", keep_corpus, (), lambda _: {"contents": contents})
         redone = dependents(redo_from) if redo_from is not None else set()
         before = run.manifest()["stages"]
@@ -166,26 +163,28 @@ def _bring_up_to_date(
 ) -> str:
     """Make a stage unless it is valid; returns its fingerprint."""
     settings = stage.settings(config)
-    wanted = fingerprint(stage.name, settings, inputs)
+    wanted = manifests.fingerprint(stage.name, settings, inputs)
     manifest = run.manifest()
     entry = manifest["stages"].get(stage.name)
     folder = run.path / stage.name
-    valid = entry and entry["fingerprint"] == wanted and folder.is_dir() and not forced
+    current = bool(entry and entry["fingerprint"] == wanted and not forced)
+    damage = run.damage(stage.name) if current else None
     scratch = run.path / ".scratch" / f"{stage.name}-{wanted[:12]}"
     shared = team if stage.shared else None
-    if valid:
+    if current and damage is None:
         if shared is not None:
             shared.agree(_NOTHING)
             shared.wait()
         observe(Event(stage.name, "kept"))
         return wanted
     why = _difference(before.get(stage.name), settings, forced)
-    observe(Event(stage.name, "started", why))
-    # Until the stage is complete, neither it nor what needs it is in the manifest: a kill at any
-    # moment leaves a folder that the next fit recognises as unfinished.
-    for name in dependents(stage.name):
-        manifest["stages"].pop(name, None)
-    run.write_manifest(manifest)
+    observe(Event(stage.name, "started", f"made again: {damage}" if damage else why))
+    if damage is None:
+        # Until the stage is complete, neither it nor what needs it is in the manifest: a kill at
+        # any moment leaves a folder that the next fit recognises as unfinished. A damaged stage is
+        # recognised by its files.
+        _forget(manifest, dependents(stage.name))
+        run.write_manifest(manifest)
     start = time.perf_counter()
     with storage.whole_folder(folder) as temporary:
         if shared is not None:
@@ -193,18 +192,27 @@ def _bring_up_to_date(
         stage.make(Work(Run(run.path), config, temporary, scratch, shared))
         if shared is not None:
             shared.wait()
+        files = manifests.as_json(temporary)
     seconds = time.perf_counter() - start
+    if damage is not None and files != manifest["stages"][stage.name]["files"]:
+        _forget(manifest, dependents(stage.name))  # they were made from other bytes
     manifest["stages"][stage.name] = {
         "fingerprint": wanted,
         "settings": settings,
         "seconds": round(seconds, 2),
         "peak_memory_mb": _peak_memory_mb(),
         "versions": _versions(),
+        "files": files,
     }
     run.write_manifest(manifest)
     shutil.rmtree(scratch, ignore_errors=True)
     observe(Event(stage.name, "done", seconds=seconds))
     return wanted
+
+
+def _forget(manifest: dict[str, Any], stages: set[str]) -> None:
+    for name in stages:
+        manifest["stages"].pop(name, None)
 
 
 def _difference(entry: dict[str, Any] | None, settings: dict[str, Any], forced: bool) -> str:

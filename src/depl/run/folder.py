@@ -2,8 +2,7 @@
 
 ::
 
-    manifest.json   which stages are complete, what they were made from, how long they took
-    config.json     the settings the run was last fitted with
+    manifest.json   the settings, which stages are complete, and a hash of every file they wrote
     corpus/         labels.parquet, train.parquet, Y.safetensors
     features/       the fitted tf-idf; X.safetensors, the vectors of the training documents
     linear/         the SVM
@@ -32,7 +31,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,20 +40,20 @@ from scipy.sparse import csr_array
 from depl.core import storage
 from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import RunError
+from depl.core.hashes import FileRecord, first_difference
 from depl.core.ranking import Ranking
 from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.neural.index import LabelIndex
 from depl.neural.tokens import Texts, Tokens
+from depl.run import manifest
 from depl.run.config import Config
 from depl.sparse.keywords import Descriptions
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 
-FORMAT_VERSION = 3
-_SAME_CORPUS = (2,)  # older formats whose documents can be read, so that the rest can be made again
-
+LABELS, TRAIN, _Y, _X = "labels.parquet", "train.parquet", "Y.safetensors", "X.safetensors"
 STATES = "states.safetensors"
 
 Fold = Literal["held_out", "final"]
@@ -100,70 +99,74 @@ class Run:
     @property
     def has_manifest(self) -> bool:
         """Whether the folder is a run."""
-        return (self.path / "manifest.json").is_file()
+        return manifest.exists(self.path)
 
     def manifest(self) -> dict[str, Any]:
         """What is complete in this folder; an empty manifest when there is none."""
-        manifest = self._read_manifest()
-        found = manifest["format_version"]
-        if found in _SAME_CORPUS:
-            raise RunError(
-                f"{self.path} was written in run format {found}, and this version of depl reads "
-                f"format {FORMAT_VERSION}. Make it again from its own documents with: "
-                f"depl fit {self.path}"
-            )
-        if found != FORMAT_VERSION:
-            raise RunError(
-                f"{self.path} was written in run format {found}, and this version of depl reads "
-                f"format {FORMAT_VERSION}. Fit the run again from its corpus."
-            )
-        return manifest
+        return manifest.read(self.path)
 
-    def _read_manifest(self) -> dict[str, Any]:
-        if not self.has_manifest:
-            return {"format_version": FORMAT_VERSION, "stages": {}}
-        manifest: dict[str, Any] = storage.read_json(self.path / "manifest.json")
-        if not isinstance(manifest, dict) or not isinstance(manifest.get("stages"), dict):
-            raise RunError(
-                f"{self.path / 'manifest.json'} is damaged: it lists no stages. Delete the folder "
-                f"and fit again."
-            )
-        return {"format_version": None} | manifest
-
-    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+    def write_manifest(self, contents: Mapping[str, Any]) -> None:
         """Replace the manifest, whole or not at all."""
-        storage.write_json(self.path / "manifest.json", manifest)
-
-    def upgrade(self) -> None:
-        """Keep the corpus of a run in an older format, and nothing else: the rest is made again."""
-        manifest = self._read_manifest()
-        if manifest["format_version"] not in _SAME_CORPUS or not manifest["stages"].get("corpus"):
-            return
-        labels = storage.read_labels(self.path / "corpus" / "labels.parquet")
-        corpus = storage.read_corpus(self.path / "corpus" / "train.parquet", labels)
-        write_matrix(self.path / "corpus" / "Y.safetensors", corpus.Y)
-        entry = manifest["stages"]["corpus"]
-        entry["fingerprint"] = fingerprint("corpus", entry["settings"], {})
-        self.write_manifest({"format_version": FORMAT_VERSION, "stages": {"corpus": entry}})
+        manifest.write(self.path, contents)
 
     def has(self, stage: str) -> bool:
         """Whether a stage is complete."""
-        return stage in self.manifest()["stages"] and (self.path / stage).is_dir()
+        return stage in self.manifest()["stages"]
 
-    def require(self, stage: str) -> Path:
-        """The folder of a stage that must be complete."""
-        if not self.has(stage):
+    def files(self, stage: str) -> dict[str, FileRecord]:
+        """The files of a complete stage, as they were written; none in a run of format 3."""
+        kept = self._entry(stage).get("files", {})
+        return {name: FileRecord.from_json(value) for name, value in kept.items()}
+
+    def settings(self, stage: str) -> dict[str, Any]:
+        """The settings that a stage was made with."""
+        settings: dict[str, Any] = self._entry(stage)["settings"]
+        return settings
+
+    def _entry(self, stage: str) -> dict[str, Any]:
+        entry: dict[str, Any] | None = self.manifest()["stages"].get(stage)
+        if entry is None:
             raise RunError(
                 f"The run {self.path} has no finished {stage!r} stage. "
                 f"Give its `depl fit` command again; it continues where it stopped."
             )
+        return entry
+
+    def verified(self, stage: str, *names: str) -> Path:
+        """The folder of a complete stage whose files are what was written.
+
+        Parameters
+        ----------
+        stage : str
+            Which stage.
+        names : str
+            The files, or folders of files, that will be read; all if none is given.
+        """
+        files = self.files(stage)
+        wanted: dict[str, FileRecord] = {}
+        for name in names:
+            found = {x: files[x] for x in files if x == name or x.startswith(f"{name}/")}
+            if files and not found:
+                self._refuse(stage, name, "is missing")
+            wanted |= found
+        wrong = first_difference(self.path / stage, wanted if names else files, self.path)
+        if wrong is not None:
+            self._refuse(stage, *wrong)
         return self.path / stage
 
-    def settings(self, stage: str) -> dict[str, Any]:
-        """The settings that a stage was made with."""
-        self.require(stage)
-        settings: dict[str, Any] = self.manifest()["stages"][stage]["settings"]
-        return settings
+    def damage(self, stage: str) -> str | None:
+        """Which file of a complete stage is not what was written, in words; None if all are."""
+        wrong = first_difference(self.path / stage, self.files(stage), self.path)
+        return None if wrong is None else f"{stage}/{wrong[0]} {wrong[1]}"
+
+    def _refuse(self, stage: str, name: str, what: str) -> NoReturn:
+        raise RunError(f"{self.path / stage / name} {what}; {self.remedy(stage, name)}")
+
+    def remedy(self, stage: str, name: str) -> str:
+        """What to do about a file that is not what was written."""
+        if stage == "corpus" and name in (LABELS, TRAIN):
+            return f"fit the run again from its corpus: depl fit CORPUS --out {self.path}"
+        return f"make it again with: depl fit {self.path}"
 
     def locked(self) -> AbstractContextManager[None]:
         """Prevent a second process from fitting the same folder at the same time."""
@@ -176,7 +179,7 @@ class Run:
 
     def config(self) -> Config:
         """The settings the run was last fitted with."""
-        return Config.from_dict(storage.read_json(self.path / "config.json"))
+        return Config.from_dict(manifest.config(self.path))
 
     @cached_property
     def threads(self) -> int | None:
@@ -186,16 +189,16 @@ class Run:
     @cached_property
     def labels(self) -> LabelSet:
         """The label set, in its fixed order."""
-        return storage.read_labels(self.require("corpus") / "labels.parquet")
+        return storage.read_labels(self.verified("corpus", LABELS) / LABELS)
 
     def train(self) -> Corpus:
         """The training documents."""
-        return storage.read_corpus(self.require("corpus") / "train.parquet", self.labels)
+        return storage.read_corpus(self.verified("corpus", TRAIN) / TRAIN, self.labels)
 
     @cached_property
     def Y(self) -> csr_array:  # noqa: N802 - the notation of the field
         """Which training document carries which label."""
-        return _matrix(self.require("corpus") / "Y.safetensors")
+        return _matrix(self.verified("corpus", _Y) / _Y)
 
     def train_counts(self) -> tuple[NDArray[np.int64], int]:
         """How many training documents carry each label, and how many there are."""
@@ -203,21 +206,23 @@ class Run:
 
     def features(self) -> TfidfFeatures:
         """The fitted tf-idf."""
-        return TfidfFeatures.load(self.require("features"), n_jobs=self.threads)
+        return TfidfFeatures.load(
+            self.verified("features", "tfidf.json", "terms.parquet"), n_jobs=self.threads
+        )
 
     def train_vectors(self) -> csr_array:
         """The tf-idf vectors of the training documents."""
-        return _matrix(self.require("features") / "X.safetensors")
+        return _matrix(self.verified("features", _X) / _X)
 
     def svm(self, fold: Fold = "final") -> OneVsAllSVM:
         """The SVM of all training documents, or of those that are not held out."""
         stage = "linear" if fold == "final" else "held_out"
-        return OneVsAllSVM.load(self.require(stage), n_threads=self.threads)
+        return OneVsAllSVM.load(self.verified(stage), n_threads=self.threads)
 
     @cached_property
     def slice(self) -> Slice:
         """Which training documents are held out."""
-        rows = storage.read_tensors(self.require("slice") / "rows.safetensors", *Slice._fields)
+        rows = storage.read_tensors(self.verified("slice") / "rows.safetensors", *Slice._fields)
         return Slice(**rows)
 
     def rows(self, fold: Fold) -> NDArray[np.int64]:
@@ -226,15 +231,15 @@ class Run:
 
     def descriptions(self, fold: Fold = "final") -> Descriptions:
         """Every label's pseudo description and keywords, by the SVM of a fold."""
-        return Descriptions.load(_of_fold(self.require("descriptions"), fold))
+        return Descriptions.load(self._of_fold("descriptions", fold, "descriptions.parquet"))
 
     def names(self) -> NameMatch:
         """What matches label names with texts."""
-        return NameMatch.load(self.require("descriptions"))
+        return NameMatch.load(self.verified("descriptions", "names.safetensors"))
 
     def negatives(self, fold: Fold) -> Ranking:
         """How the SVM of a fold ranks the documents it was fitted on."""
-        return storage.read_ranking(self.require("negatives") / f"{fold}.safetensors")
+        return storage.read_ranking(self.verified("negatives") / f"{fold}.safetensors")
 
     def texts(self, *where: str) -> Texts:
         """Token ids of "documents", or of "label_texts" and one of its folders.
@@ -242,7 +247,7 @@ class Run:
         With a frozen encoder, its pooled states of these texts instead.
         """
         stage, *rest = where
-        folder = self.require(stage).joinpath(*rest)
+        folder = self.verified(stage, *rest).joinpath(*rest)
         path = folder / STATES
         if not path.exists():
             return Tokens.load(folder)
@@ -251,28 +256,30 @@ class Run:
 
     def encoder_folder(self, stage: str, fold: Fold = "final") -> Path:
         """Where the encoder is after the stage "classifier" or "encoder"."""
-        return _of_fold(self.require(stage), fold)
+        return self._of_fold(stage, fold)
+
+    def openings(self, length: int) -> tuple[Any, Any]:
+        """Ids of the training documents and the beginnings of their texts, as arrow columns."""
+        return storage.read_openings(self.verified("corpus", TRAIN) / TRAIN, length)
 
     def index(self, name: str) -> LabelIndex:
         """The index of "labels", of their "names" or of "documents"."""
-        return LabelIndex.load(self.require("index") / name)
+        return LabelIndex.load(self.verified("index", name) / name)
 
     def fusion(self) -> Fusion:
         """How the parts' rankings become one."""
-        return Fusion.load(self.require("fusion"), n_threads=self.threads)
+        return Fusion.load(self.verified("fusion"), n_threads=self.threads)
 
     def thresholds(self) -> Thresholds:
         """The probabilities above which to suggest."""
-        return Thresholds.load(self.require("fusion"))
+        return Thresholds.load(self.verified("fusion"))
 
-
-def fingerprint(stage: str, settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
-    """Identifies what a stage makes: from its settings and the fingerprints of what it needs."""
-    return storage.fingerprint(FORMAT_VERSION, stage, settings, inputs)
-
-
-def _of_fold(folder: Path, fold: Fold) -> Path:
-    return folder if fold == "final" else folder / fold
+    def _of_fold(self, stage: str, fold: Fold, *names: str) -> Path:
+        """The folder of a fold's share of a stage, verified."""
+        if fold != "final":
+            return self.verified(stage, *([f"{fold}/{x}" for x in names] or [fold])) / fold
+        own = [name for name in self.files(stage) if not name.startswith("held_out/")]
+        return self.verified(stage, *(names or own))
 
 
 def _matrix(path: Path) -> csr_array:
@@ -292,6 +299,6 @@ def write_slice(folder: Path, rows: Slice) -> None:
 
 def write_corpus(folder: Path, corpus: Corpus) -> None:
     """Write the training documents, the label set, and which document carries which label."""
-    storage.write_labels(folder / "labels.parquet", corpus.labels)
-    storage.write_corpus(folder / "train.parquet", corpus)
-    write_matrix(folder / "Y.safetensors", corpus.Y)
+    storage.write_labels(folder / LABELS, corpus.labels)
+    storage.write_corpus(folder / TRAIN, corpus)
+    write_matrix(folder / _Y, corpus.Y)

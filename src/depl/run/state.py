@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depl.core.corpus import LabelSet
-from depl.core.errors import CorpusError
+from depl.core.errors import CorpusError, RunError
 from depl.core.ranking import Ranking
 from depl.run.folder import Run
 from depl.sparse.names import NameMatch
@@ -65,7 +65,7 @@ class State:
     def load(cls, run: Run, parts: Sequence[str]) -> State:
         """The run as it was fitted; ``parts`` are those that its fusion combines."""
         described = run.descriptions()
-        return cls(
+        state = cls(
             labels=run.labels,
             train_counts=run.train_counts()[0],
             features=run.features(),
@@ -75,6 +75,36 @@ class State:
             keywords=described.keywords,
             retriever=_load_retriever(run, parts) if "retrieval" in parts else None,
         )
+        state._check_sizes(run)
+        return state
+
+    def _check_sizes(self, run: Run) -> None:
+        """Refuse parts of different runs: compiled code goes by the sizes of one to index another.
+
+        The hashes in the manifest tell of that, but a run of an older format has none.
+        """
+        labels, terms = len(self.labels), len(self.features.terms_)
+        weights, names = self.svm.weights_, self.names.names
+        right = (
+            {len(self.train_counts), weights.shape[0], len(self.descriptions)} == {labels}
+            and {len(self.features.idf_), weights.shape[1], names.shape[1]} == {terms}
+            and self.names.owner.max(initial=-1) < labels
+        )
+        if right and self.retriever is not None:
+            neural = self.retriever.retriever
+            indices = [x for x in (neural.labels, neural.names) if x is not None]
+            sizes = {x.vectors.shape[1] for x in (*indices, neural.documents)}
+            right = (
+                all(len(x) == labels for x in indices)
+                and len(neural.documents) == neural.Y.shape[0]
+                and sizes == {neural.encoder.document_pooler.out_features}
+                and (neural.encoder.head is None or neural.encoder.head.out_features == labels)
+            )
+        if not right:
+            raise RunError(
+                f"The stages of {run.path} do not fit each other: some of its files are of another "
+                f"run. Make them again with: depl fit {run.path} --from features"
+            )
 
     def encode(self, texts: Sequence[str]) -> Vectors | None:
         """The texts' vectors, (n, size); None where the run has no encoder."""

@@ -47,12 +47,18 @@ class NameMatch:
     def load(cls, folder: Path) -> NameMatch:
         """Read what ``save`` wrote."""
         kept = read_tensors(folder / _FILE, "names", "owner")
-        if kept["names"].shape[0] != len(kept["owner"]):
+        names, owner = kept["names"], kept["owner"]
+        if (
+            owner.shape != names.shape[:1]
+            or not np.issubdtype(owner.dtype, np.integer)
+            or owner.min(initial=0) < 0
+            or (np.diff(owner) < 0).any()
+        ):
             raise RunError(
-                f"{folder / _FILE} is damaged: it has {kept['names'].shape[0]} names and labels "
-                f"for {len(kept['owner'])}. Delete its folder and fit again."
+                f"{folder / _FILE} is damaged: its {names.shape[0]} names do not belong to labels "
+                f"in their order. Delete its folder and fit again."
             )
-        return cls(kept["names"], kept["owner"])
+        return cls(names, owner)
 
     def _rank(self, X: csr_array, k: int) -> Ranking:
         matches = csr_array(X @ self._terms)
