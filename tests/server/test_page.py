@@ -251,7 +251,10 @@ def test_one_band_alone(page: Page) -> None:
     expect(page.locator("#list .name").first).to_have_text("wine")
 
 
-def test_several_files_are_stepped_through_and_saved_together(page: Page, tmp_path: Path) -> None:
+def test_several_files_are_stepped_through_and_saved_together(
+    visit: Opener, address: str, tmp_path: Path
+) -> None:
+    page = visit(address, expected=("422",))
     (tmp_path / "wine.txt").write_text(WINE)
     (tmp_path / "=fish.html").write_text(
         f"<title>no</title><script>var wine</script><p>{FISH}</p><p>Mackerel &amp; sprat</p>"
@@ -259,13 +262,13 @@ def test_several_files_are_stepped_through_and_saved_together(page: Page, tmp_pa
     (tmp_path / "latin.md").write_bytes("Säuglingsmilch, milk of dairies".encode("latin-1"))
     (tmp_path / "scan.pdf").write_bytes(b"%PDF\x00\x01\xff")
     page.set_input_files("#files", sorted(tmp_path.iterdir(), reverse=True))
-    expect(page.locator("#toast")).to_contain_text("scan.pdf is not a text file")
+    expect(page.locator("#toast")).to_contain_text("scan.pdf is not a document: not a text")
     expect(page.locator("#place")).to_have_text("1 of 3")
     expect(page.locator("#list .name").first).to_have_text("wine")
     page.get_by_role("button", name="Next document").click()
     assert page.locator("#text").input_value().startswith("Säuglingsmilch")
     page.get_by_label("Document to show").select_option("=fish.html")
-    assert page.locator("#text").input_value() == f"{FISH}\nMackerel & sprat"
+    assert page.locator("#text").input_value() == f"{FISH}\n\nMackerel & sprat"
     expect(page.locator("#list .name").first).to_have_text("fishing quota")
     expect(page.get_by_role("button", name="Next document")).to_be_disabled()
 
@@ -281,6 +284,30 @@ def test_several_files_are_stepped_through_and_saved_together(page: Page, tmp_pa
     result = json.loads(Path(saved.value.path()).read_text())
     assert result["threshold"] == 0.5
     assert [x["document"] for x in result["documents"]] == ["wine.txt", "latin.md", "=fish.html"]
+
+
+def test_pdf_and_word_files_are_read_by_the_service(
+    visit: Opener, address: str, tmp_path: Path
+) -> None:
+    page = visit(address, expected=("422",))
+    docx = pytest.importorskip("docx", reason="documents need depl[documents]")
+    canvas = pytest.importorskip("reportlab.pdfgen.canvas")
+    document = docx.Document()
+    document.add_paragraph(FISH)
+    document.save(str(tmp_path / "fish.docx"))
+    sheet = canvas.Canvas(str(tmp_path / "wine.pdf"))
+    sheet.drawString(20, 700, WINE)
+    sheet.save()
+    empty = canvas.Canvas(str(tmp_path / "scan.pdf"))
+    empty.rect(1, 1, 99, 99)
+    empty.save()
+    page.set_input_files("#files", sorted(tmp_path.iterdir()))
+    expect(page.locator("#toast")).to_contain_text("probably a scan")
+    expect(page.locator("#place")).to_have_text("1 of 2")
+    expect(page.locator("#text")).to_have_value(FISH)
+    page.get_by_role("button", name="Next document").click()
+    expect(page.locator("#text")).to_have_value(WINE)
+    expect(page.locator("#list .name").first).to_have_text("wine")
 
 
 def test_files_may_be_dropped(page: Page) -> None:

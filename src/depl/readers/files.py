@@ -61,6 +61,11 @@ def format_of(path: Path) -> str | None:
     return next((format for format, known in SUFFIXES.items() if suffix in known), None)
 
 
+def html_by_name(name: str) -> bool:
+    """Whether a file's name says that it is HTML."""
+    return format_of(Path(name)) == "html"
+
+
 def named(name: str, *formats: str) -> list[str]:
     """File names of these formats.
 

@@ -12,7 +12,7 @@ from fastapi.security import HTTPBearer
 
 from depl.core.corpus import Label
 from depl.model.classifier import Classifier
-from depl.server import answers, schemas
+from depl.server import answers, extraction, schemas
 from depl.server.answers import Question
 from depl.server.live_model import LiveModel
 from depl.server.security import Access
@@ -30,6 +30,7 @@ def api(live: LiveModel, access: Access) -> APIRouter:
     reading = _guard(access, access.check_read, shown=access.token_for_all)
     router = APIRouter(dependencies=reading)
     router.include_router(_suggesting(live))
+    router.include_router(extraction.router())
     router.include_router(_browsing(live, access))
     router.include_router(_editing(live, access))
     return router

@@ -40,11 +40,13 @@ export function whenRefused(ask) {
 export async function call(method, path, { body, signal } = {}) {
   const used = token();
   const headers = { Accept: "application/json" };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const file = body instanceof Blob;
+  if (body !== undefined) headers["Content-Type"] = `application/${file ? "octet-stream" : "json"}`;
   if (used) headers.Authorization = `Bearer ${used}`;
   let response;
   try {
-    response = await fetch(path, { method, headers, signal, body: JSON.stringify(body) });
+    const sent = file ? body : JSON.stringify(body);
+    response = await fetch(path, { method, headers, signal, body: sent });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServiceError(
@@ -96,6 +98,8 @@ export const service = {
   predict: (texts, { k, band = null }, signal) =>
     call("POST", "v1/predict", { body: { texts, k, threshold: null, band }, signal }),
   explain: (text, id, signal) => call("POST", "v1/explain", { body: { text, label: id }, signal }),
+  extract: (file) =>
+    call("POST", `v1/extract?${new URLSearchParams({ name: file.name.slice(-500) })}`, { body: file }),
   labels: (query, signal) => call("GET", `v1/labels?${new URLSearchParams(query)}`, { signal }),
   label: (id, signal) => call("GET", label(id), { signal }),
   add: (body) => call("POST", "v1/labels", { body }),

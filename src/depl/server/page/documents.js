@@ -1,7 +1,11 @@
 // Files into texts.
 
-const MOST_BYTES = 5_000_000;
+import { service } from "./api.js";
+import { wording } from "./dom.js";
+
+const MOST_BYTES = 16_000_000;
 const MARKUP = /\.x?html?$/i;
+const BY_SERVICE = /\.(pdf|docx|x?html?)$/i;
 const UNREAD = "script,style,noscript,template,head";
 const BLOCKS =
   "p,div,li,h1,h2,h3,h4,h5,h6,tr,br,section,article,header,footer,blockquote,pre,dt,dd";
@@ -11,18 +15,29 @@ export async function readFiles(files) {
   const documents = [];
   const refused = [];
   for (const file of files) {
-    if (file.size > MOST_BYTES) {
-      refused.push(`${file.name} is larger than 5 MB.`);
-      continue;
+    try {
+      if (file.size > MOST_BYTES) throw new Error(`${file.name} is larger than 16 MB.`);
+      documents.push({ name: file.name, text: await textOf(file) });
+    } catch (error) {
+      const about = [422, 501].includes(error.status) || !error.title;
+      refused.push(about ? error.message : `${file.name}: ${wording(error)}`);
     }
-    const text = decode(await file.arrayBuffer());
-    if (text === null) {
-      refused.push(`${file.name} is not a text file. Open .txt, .md or .html files.`);
-      continue;
-    }
-    documents.push({ name: file.name, text: MARKUP.test(file.name) ? plainText(text) : text });
   }
   return { documents, refused };
+}
+
+async function textOf(file) {
+  const text = decode(await file.arrayBuffer());
+  if (BY_SERVICE.test(file.name) || text === null) {
+    try {
+      return (await service.extract(file)).text;
+    } catch (error) {
+      // A service without the libraries for documents leaves HTML to the browser.
+      if (error.status !== 501 || !MARKUP.test(file.name)) throw error;
+      return plainText(text);
+    }
+  }
+  return text;
 }
 
 function decode(bytes) {
@@ -40,7 +55,7 @@ function decode(bytes) {
 }
 
 /** The words of an HTML page, one line per block. Nothing in the parsed page is run. */
-export function plainText(markup) {
+function plainText(markup) {
   const page = new DOMParser().parseFromString(markup, "text/html");
   for (const element of page.querySelectorAll(UNREAD)) element.remove();
   for (const block of page.querySelectorAll(BLOCKS)) block.append("\n");
