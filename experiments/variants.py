@@ -100,11 +100,13 @@ def _label_tokens(run: Run, variant: Variant) -> Tokens:
         return run.texts("label_texts", "names")
     config = run.config().changed([f"descriptions.max_tokens={variant.description}"])
     folder = encoder_files.find_encoder(config.encoder.name)
+    features, settings = run.features(), config.section("descriptions")
     described = Descriptions.of(
         run.labels,
         run.svm().weights_,
-        run.features().terms_,
+        features.terms_,
+        without=() if settings.pop("stop_words") else features.stop_terms(),
         count_tokens=token_counter(folder),
-        **config.section("descriptions"),
+        **settings,
     )
     return tokenize(described.texts, folder, variant.description + 2)  # with the two special ones

@@ -23,6 +23,7 @@ from depl.model.classifier import Classifier
 from depl.model.explanation import Explanation
 from depl.pipeline.fit import fit
 from depl.run.config import Config
+from depl.sparse.languages import fold
 from depl.sparse.tfidf import TfidfFeatures
 
 TEXT = "Wines, WINE and grapes: customs duties on the wine of steep vineyards in İzmir"
@@ -43,30 +44,23 @@ def half(dataset: Dataset, tmp_path_factory) -> Classifier:
 # Places
 
 
-@given(st.text(alphabet="abİIßΣσ é7_-. \n😀winesWINES", max_size=40))
+@given(st.text(alphabet="abİIßΣσ é7_-. \n😀winesWINESﬁu\u0308e\u0301", max_size=40))
 def test_places_of_words_hold_what_is_counted(text):
-    features = TfidfFeatures(analyzer="words", min_df=1, max_df=1.0)
-    try:
-        features.fit([text, text])
-    except CorpusError:  # a text without a word
-        assert features.places(text, {"wine"}) == {}
-        return
+    features = TfidfFeatures(analyzer="words", language="en", min_df=1, max_df=1.0)
+    features.fit([text, "vineyard"])
     places = features.places(text, features.terms_)
-    assert set(places) == set(features.terms_)
+    assert {*places, "vineyard"} == set(features.terms_)
     for term, spans in places.items():
         for start, end in spans:
-            # Case-folded, because a sigma's lower case depends on what follows; inside, because the
-            # capital of a dotted i leaves a dot that belongs to no word.
-            assert term.casefold() in text[start:end].casefold()
-            assert end - start == len(term)
+            # Case-folded, because a sigma's lower case depends on what follows; inside, because a
+            # ligature belongs to a word as a whole.
+            assert term.casefold() in fold(text[start:end]).casefold()
     ends = [span for spans in places.values() for span in spans]
     assert len(ends) == len(set(ends))
-    if "İ" not in text:  # every character of the text is one of its lower case
-        assert all(text.lower()[a:b] == t for t, spans in places.items() for a, b in spans)
 
 
 def test_places_are_those_of_every_form_of_a_lemma():
-    features = TfidfFeatures()
+    features = TfidfFeatures(language="en").fit([TEXT, TEXT, "other"])
     places = features.places(TEXT, {"wine", "duty", "vineyard", "absent"})
     assert set(places) == {"wine", "duty", "vineyard"}
     assert [TEXT[a:b] for a, b in places["wine"]] == ["Wines", "WINE", "wine"]
@@ -77,7 +71,8 @@ def test_places_are_those_of_every_form_of_a_lemma():
 
 def test_places_behind_a_letter_that_grows_in_lower_case_are_of_the_text_itself():
     text = "İİİ İstanbul wines İ wine"
-    [spans] = TfidfFeatures().places(text, {"wine"}).values()
+    features = TfidfFeatures(language="en", min_df=1, max_df=1.0).fit([text])
+    [spans] = features.places(text, {"wine"}).values()
     assert [text[a:b] for a, b in spans] == ["wines", "wine"]
 
 

@@ -137,6 +137,7 @@ def test_any_settings_come_back_from_toml_and_json(seed, C, grid, language, numb
 def test_sections_are_plain_values():
     assert Config().section("descriptions") == {
         "keywords": 20,
+        "stop_words": False,
         "numbers": False,
         "max_tokens": 16,
     }

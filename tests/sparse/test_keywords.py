@@ -36,6 +36,12 @@ def test_keywords_are_the_largest_positive_weights(dense: np.ndarray, n: int, nu
         assert keywords.weights[label, len(best) :].tolist() == [0.0] * len(padding)
 
 
+def test_terms_that_say_nothing_are_left_out():
+    dense = np.array([[0.0, 0.0, 0.5, 0.0, 0.9, 0.7, 0.0, 0.0]], np.float32)
+    kept = top_keywords(csr_array(dense), TERMS, n=2, without={"steel"})
+    assert [term for term, _ in kept.of(0)] == ["wine", "grape"]
+
+
 def test_twenty_keywords_are_the_default():
     terms = [f"term{i:02}" for i in range(30)]
     dense = np.arange(1, 31, dtype=np.float32)[None, :]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tracemalloc
+import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import joblib
@@ -18,6 +21,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from depl.core.corpus import Dataset
 from depl.core.errors import ConfigError, CorpusError, DeplError, MissingExtraError, NotFittedError
 from depl.sparse import tfidf
+from depl.sparse.languages import fold
 from depl.sparse.tfidf import TfidfFeatures
 
 COMMON = ["wine", "Wine", "WINES", "grape", "1408", "71", "a", "x_y", "don't", "naïve", "STRASSE"]
@@ -28,7 +32,8 @@ corpora = st.lists(documents, min_size=1, max_size=12)
 
 
 def plain(**changes: object) -> TfidfFeatures:
-    return TfidfFeatures(**({"analyzer": "words", "min_df": 1, "max_df": 1.0} | changes))
+    settings = {"analyzer": "words", "language": "en", "min_df": 1, "max_df": 1.0}
+    return TfidfFeatures(**(settings | changes))
 
 
 def assert_same(a: csr_array, b: csr_array) -> None:
@@ -49,7 +54,12 @@ def assert_same(a: csr_array, b: csr_array) -> None:
 def test_plain_words_give_what_scikit_learn_gives(texts, others, min_df, max_df, sublinear_tf):
     knobs = {"min_df": min_df, "max_df": max_df, "sublinear_tf": sublinear_tf}
     ours = plain(**knobs)
-    theirs = TfidfVectorizer(token_pattern=r"\w\w+", lowercase=True, **knobs)
+    theirs = TfidfVectorizer(
+        preprocessor=fold,
+        tokenizer=lambda text: [word.casefold() for word in re.findall(r"\w\w+", text)],
+        token_pattern=None,
+        **knobs,
+    )
     try:
         expected = theirs.fit_transform(texts)
     except ValueError:  # no term is left
@@ -57,13 +67,15 @@ def test_plain_words_give_what_scikit_learn_gives(texts, others, min_df, max_df,
             ours.fit_transform(texts)
         return
     X = ours.fit_transform(texts)
-    assert ours.terms_ == theirs.get_feature_names_out().tolist()
+    assert ours.terms_ == sorted(ours.terms_)
+    column = [theirs.vocabulary_[term.casefold()] for term in ours.terms_]
+    assert sorted(column) == list(range(len(theirs.vocabulary_)))
     assert X.dtype == ours.idf_.dtype == np.float32
     assert X.has_sorted_indices
-    np.testing.assert_allclose(ours.idf_, theirs.idf_, rtol=1e-6)
-    np.testing.assert_allclose(X.toarray(), expected.toarray(), atol=1e-6)
+    np.testing.assert_allclose(ours.idf_, theirs.idf_[column], rtol=1e-6)
+    np.testing.assert_allclose(X.toarray(), expected.toarray()[:, column], atol=1e-6)
     np.testing.assert_allclose(
-        ours.transform(others).toarray(), theirs.transform(others).toarray(), atol=1e-6
+        ours.transform(others).toarray(), theirs.transform(others).toarray()[:, column], atol=1e-6
     )
 
 
@@ -78,7 +90,7 @@ def test_documents_have_length_one_or_nothing_in_them(texts: list[str]):
 
 
 def test_forms_of_one_word_meet_in_its_lemma():
-    lemmas = TfidfFeatures(min_df=1, max_df=1.0)
+    lemmas = TfidfFeatures(language="en", min_df=1, max_df=1.0)
     X = lemmas.fit_transform(["Mice and mouse", "two MICE mouse traps", "trap"])
     assert lemmas.terms_ == ["and", "mouse", "trap", "two"]
     # "mice" and "mouse" in one document count as two of one term, so the order does not matter...
@@ -92,7 +104,9 @@ def test_forms_of_one_word_meet_in_its_lemma():
 
 
 def test_numbers_and_codes_stay_as_they_are():
-    lemmas = TfidfFeatures(min_df=1, max_df=1.0).fit(["Regulation 1408/71, form e104s"])
+    lemmas = TfidfFeatures(language="en", min_df=1, max_df=1.0).fit(
+        ["Regulation 1408/71, form e104s"]
+    )
     assert {"1408", "71", "e104s"} <= set(lemmas.terms_)
 
 
@@ -104,6 +118,68 @@ def test_language_of_the_lemmas_is_a_setting():
 def test_language_that_is_not_there_is_an_error_that_names_it():
     with pytest.raises(DeplError, match="klingon"):
         TfidfFeatures(language="klingon", min_df=1, max_df=1.0).fit(["wine", "wine"])
+
+
+def test_language_is_found_once_and_kept_with_the_run(tmp_path: Path):
+    german = ["Verordnung über die Erzeugung von Milch", "Verordnungen gegen die Einfuhr von Wein"]
+    fitted = TfidfFeatures(min_df=1, max_df=1.0).fit(german)
+    assert fitted.language_ == "de"
+    fitted.save(tmp_path)
+    loaded = TfidfFeatures.load(tmp_path)
+    assert loaded.language_ == "de"
+    # A text that looks like English is still lemmatised as German.
+    assert_same(loaded.transform(["Weine"]), loaded.transform(["Wein"]))
+    assert loaded.transform(["Weine"]).nnz == 1
+
+
+def test_words_of_a_language_without_lemmas_are_taken_as_they_are(caplog):
+    chinese = TfidfFeatures(min_df=1, max_df=1.0).fit(["欧盟关于葡萄酒的规定", "牛奶生产"])
+    assert chinese.language_ == "none"
+    assert "no lemmas" in caplog.text
+    assert chinese.stop_terms() == frozenset()
+
+
+def test_stop_terms_are_words_of_grammar_and_their_lemmas():
+    german = TfidfFeatures(language="de", min_df=1, max_df=1.0).fit(["die Häuser waren gegen uns"])
+    assert {"der", "sein", "gegen"} <= german.stop_terms()
+    assert set(german.terms_) - german.stop_terms() == {"haus"}
+
+
+# One text in several spellings
+
+
+SENTENCE = "Über die Förderung von Öl in Österreich: Häuser, Flüsse und Bücher im Überblick"
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        str.upper,
+        lambda text: unicodedata.normalize("NFD", text),
+        lambda text: unicodedata.normalize("NFD", text.upper()),
+        lambda text: text.replace("fl", "ﬂ").replace("Fl", "ﬂ"),
+    ],
+    ids=["capitals", "decomposed", "decomposed capitals", "ligatures"],
+)
+@pytest.mark.parametrize("analyzer", ["simplemma", "words"])
+def test_features_do_not_depend_on_the_spelling(analyzer, spelling):
+    fitted = TfidfFeatures(analyzer=analyzer, language="de", min_df=1, max_df=1.0).fit([SENTENCE])
+    assert spelling(SENTENCE) != SENTENCE
+    assert fitted.transform([SENTENCE]).nnz == len(fitted.terms_)
+    assert_same(fitted.transform([spelling(SENTENCE)]), fitted.transform([SENTENCE]))
+    places = fitted.places(spelling(SENTENCE), fitted.terms_)
+    assert set(places) == set(fitted.terms_)
+
+
+def test_old_and_new_spelling_of_a_word_are_one_term_named_by_the_commoner():
+    fitted = plain().fit(["fluß fluss", "fluß", "prozess prozeß prozess"])
+    assert fitted.terms_ == ["fluß", "prozess"]
+    assert (fitted.transform(["Fluss", "FLUSS", "Prozeß"]).toarray() > 0).tolist() == [
+        [True, False],
+        [True, False],
+        [False, True],
+    ]
+    assert fitted.places("ein Fluss", {"fluß"}) == {"fluß": [(4, 9)]}
 
 
 # Which terms are kept
@@ -248,7 +324,7 @@ def test_missing_spacy_is_said_with_the_way_to_get_it(toy_spacy, monkeypatch):
 
 
 def test_spacys_lemmas_are_counted_lower_cased(toy_spacy: list[str]):
-    lemmas = TfidfFeatures(analyzer="spacy", min_df=1, max_df=1.0, n_jobs=1)
+    lemmas = TfidfFeatures(analyzer="spacy", language="en", min_df=1, max_df=1.0, n_jobs=1)
     X = lemmas.fit_transform(["Vineyards , vineyard grapes", "x GRAPE"])
     assert lemmas.terms_ == ["grap", "vine"]
     assert (X.toarray() > 0).tolist() == [[True, True], [True, False]]

@@ -141,4 +141,4 @@ def _report(event: Event) -> None:
     elif event.kind == "started" and event.detail:
         err.print(f"  {event.stage:<14}[yellow]{escape(event.detail)}[/]")
     elif event.kind == "done":
-        err.print(f"  {event.stage:<14}[green]done[/] [dim]{event.seconds:.1f} s[/]")
+        err.print(f"  {event.stage:<14}[green]done[/] [dim]{event.seconds:.1f} s[/] {event.detail}")

@@ -35,7 +35,7 @@ from depl.labels.overlay import Computed
 from depl.neural.tokens import Tokens, token_counter, tokenize
 from depl.run.folder import Run
 from depl.run.state import State
-from depl.sparse.keywords import count_words, describe, top_keywords
+from depl.sparse.keywords import count_words, describe, has_letter, top_keywords
 from depl.sparse.names import names_and_owners
 
 _LENGTH, _BIAS = 2.25, -1.0  # scores in the range of the SVM's: -1 for no match, 1 for an example
@@ -91,6 +91,9 @@ class LabelMaker:
         self._base = base
         self._terms = base.features.terms_
         self._settings = run.settings("descriptions")
+        # A run that was fitted before the setting was there has stop words among its keywords.
+        allowed = self._settings.get("stop_words", True)
+        self._without = () if allowed else base.features.stop_terms()
 
     def make(
         self,
@@ -109,12 +112,12 @@ class LabelMaker:
         groups = [np.array(sorted({place[t] for t in group}), np.int64) for group in examples]
         weights, bias, rows = self._weights(documents, groups)
         n, numbers = self._settings["keywords"], self._settings["numbers"]
-        heaviest = top_keywords(weights, self._terms, n)
+        heaviest = top_keywords(weights, self._terms, n, without=self._without)
         if documents:
-            readable = top_keywords(weights, self._terms, n, numbers=numbers)
+            readable = top_keywords(weights, self._terms, n, numbers=numbers, without=self._without)
             words = [[term for term, _ in readable.of(i)] for i in range(len(labels))]
         else:
-            had = [t for t, _ in keywords if numbers or any(map(str.isalpha, t))]
+            had = [t for t, _ in keywords if numbers or has_letter(t)]
             words = [had for _ in labels]
         descriptions = self._describe(labels, words, texts)
         # A written description is matched with texts like another name.

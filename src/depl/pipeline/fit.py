@@ -8,6 +8,7 @@ setting, and ``--until``/``--from`` all follow from this rule.
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import shutil
@@ -35,10 +36,15 @@ from depl.run.folder import Run, write_corpus
 if TYPE_CHECKING:
     from depl.neural.distributed import Processes
 
+_logger = logging.getLogger("depl.pipeline")
+
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to a stage; passed to the observer of ``fit``."""
+    """What happened to a stage; passed to the observer of ``fit``.
+
+    ``detail`` says why a stage is made again, or what is worth knowing about what was made.
+    """
 
     stage: str
     kind: Literal["kept", "started", "done"]
@@ -189,7 +195,7 @@ def _bring_up_to_date(
     with storage.whole_folder(folder) as temporary:
         if shared is not None:
             shared.agree(str(scratch))
-        stage.make(Work(Run(run.path), config, temporary, scratch, shared))
+        remark = stage.make(Work(Run(run.path), config, temporary, scratch, shared)) or ""
         if shared is not None:
             shared.wait()
         files = manifests.as_json(temporary)
@@ -206,7 +212,8 @@ def _bring_up_to_date(
     }
     run.write_manifest(manifest)
     shutil.rmtree(scratch, ignore_errors=True)
-    observe(Event(stage.name, "done", seconds=seconds))
+    _logger.info("%s: done in %.1f s%s", stage.name, seconds, remark and f"; {remark}")
+    observe(Event(stage.name, "done", remark, seconds))
     return wanted
 
 

@@ -13,19 +13,22 @@ from depl.pipeline.work import Work
 from depl.run.config import Config
 from depl.run.folder import FOLDS, Slice, write_matrix, write_slice
 from depl.sparse.keywords import Descriptions, count_words
+from depl.sparse.languages import AUTO
 from depl.sparse.names import NameMatch, names_and_owners
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.tuning import choose_C
 
 
-def make_features(work: Work) -> None:
+def make_features(work: Work) -> str:
     """Texts to tf-idf."""
     config = work.config
     features = TfidfFeatures(**config.section("features"), n_jobs=config.threads or None)
     X = features.fit_transform(work.run.train().texts)
     features.save(work.folder)
     write_matrix(work.folder / "X.safetensors", X)
+    found = " (found)" if config.features.language == AUTO else ""
+    return f"language {features.language_}{found}, {X.shape[1]:,} terms"
 
 
 def make_linear(work: Work) -> None:
@@ -59,6 +62,8 @@ def make_descriptions(work: Work) -> None:
     """Keywords, pseudo descriptions, and the vectors of label names."""
     run, config = work.run, work.config
     features = run.features()
+    settings = config.section("descriptions")
+    without = () if settings.pop("stop_words") else features.stop_terms()
     count: Callable[[str], int] = count_words
     if config.neural:
         from depl.neural.encoder_files import find_encoder
@@ -72,8 +77,9 @@ def make_descriptions(work: Work) -> None:
             run.labels,
             run.svm(fold).weights_,
             features.terms_,
+            without=without,
             count_tokens=count,
-            **config.section("descriptions"),
+            **settings,
         ).save(folder)
     names, owner = names_and_owners(run.labels.names, [x.alt_names for x in run.labels])
     NameMatch(features.transform(names), owner).save(work.folder)

@@ -26,7 +26,7 @@ class Stage:
     name : str
         The name of the stage and of its folder.
     make : callable
-        Makes the result in ``Work.folder``.
+        Makes the result in ``Work.folder``; may return a remark on it, to be shown.
     needs : tuple of str
         The stages whose results it reads.
     settings : callable
@@ -38,7 +38,7 @@ class Stage:
     """
 
     name: str
-    make: Callable[[Work], None]
+    make: Callable[[Work], str | None]
     needs: tuple[str, ...]
     settings: Callable[[Config], Settings]
     wanted: Callable[[Config], bool] = lambda config: True

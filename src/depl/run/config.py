@@ -27,7 +27,9 @@ class FeaturesConfig(Section):
         "simplemma",
         "lemmas from simplemma or spaCy (pip install 'depl[spacy]'), or plain words",
     )
-    language: str = setting("en", "language code of the texts, such as en or de (for lemmas)")
+    language: str = setting(
+        "auto", "language code of the texts, such as en or de; auto: found from the texts"
+    )
     min_df: int = setting(2, "ignore terms that occur in fewer documents than this", ge=1)
     max_df: float = setting(
         0.7, "ignore terms that occur in a larger share of the documents than this", gt=0, le=1
@@ -60,6 +62,9 @@ class DescriptionsConfig(Section):
     """Keywords and pseudo descriptions of the labels."""
 
     keywords: int = setting(20, "keywords per label: the terms with the largest weights", ge=1)
+    stop_words: bool = setting(
+        False, "allow words of grammar, such as 'of' or German 'gegen', as keywords"
+    )
     numbers: bool = setting(
         False, "allow terms without letters, such as 1408, in descriptions as in keywords"
     )

@@ -15,7 +15,7 @@ _PAPER: Recipe = {
     # (AmazonCat-13K has 1.2 million documents), and a run needs nothing more installed. For spaCy:
     # pip install 'depl[spacy]' and --set features.analyzer=spacy.
     "linear": {"loss": "hinge", "C": 1.0, "rare_bonus": 0.0},
-    "descriptions": {"max_tokens": 16, "numbers": True},
+    "descriptions": {"max_tokens": 16, "numbers": True, "stop_words": True},
     "encoder": {
         "training": "full",
         "name": "bert-base-uncased",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +44,12 @@ class Keywords:
 
 
 def top_keywords(
-    weights: csr_array, terms: Sequence[str], n: int = 20, *, numbers: bool = True
+    weights: csr_array,
+    terms: Sequence[str],
+    n: int = 20,
+    *,
+    numbers: bool = True,
+    without: Collection[str] = (),
 ) -> Keywords:
     """Pick the n largest positive weights of every label; ties in term order.
 
@@ -58,6 +63,9 @@ def top_keywords(
         How many keywords a label gets at most.
     numbers : bool
         Whether a term without any letter may be a keyword.
+    without : collection of str
+        Terms that may not: ``TfidfFeatures.stop_terms`` says nothing about a label, although in a
+        few documents an SVM finds it informative.
 
     Examples
     --------
@@ -67,7 +75,9 @@ def top_keywords(
     """
     indices = np.full((weights.shape[0], n), -1, np.int32)
     values = np.zeros((weights.shape[0], n), np.float32)
-    allowed = np.array([numbers or any(map(str.isalpha, term)) for term in terms], dtype=bool)
+    allowed = np.array(
+        [(numbers or has_letter(term)) and term not in without for term in terms], dtype=bool
+    )
     for label in range(weights.shape[0]):
         row = slice(weights.indptr[label], weights.indptr[label + 1])
         columns, w = weights.indices[row], weights.data[row]
@@ -76,6 +86,17 @@ def top_keywords(
         indices[label, : len(best)] = columns[best]
         values[label, : len(best)] = w[best]
     return Keywords(indices, values, terms)
+
+
+def has_letter(term: str) -> bool:
+    """Whether a term is more than a number.
+
+    Examples
+    --------
+    >>> has_letter("10a"), has_letter("1408")
+    (True, False)
+    """
+    return any(map(str.isalpha, term))
 
 
 def count_words(text: str) -> int:
@@ -151,6 +172,7 @@ class Descriptions:
         keywords: int,
         numbers: bool,
         max_tokens: int,
+        without: Collection[str] = (),
         count_tokens: Callable[[str], int] = count_words,
     ) -> Descriptions:
         """Describe labels by their SVM weights.
@@ -168,9 +190,11 @@ class Descriptions:
             is informative to the SVM, but not to a reader or an encoder.
         max_tokens, count_tokens
             As in ``describe``.
+        without : collection of str
+            As in ``top_keywords``.
         """
-        heaviest = top_keywords(weights, terms, keywords)
-        readable = top_keywords(weights, terms, keywords, numbers=numbers)
+        heaviest = top_keywords(weights, terms, keywords, without=without)
+        readable = top_keywords(weights, terms, keywords, numbers=numbers, without=without)
         words = [[term for term, _ in readable.of(i)] for i in range(len(labels))]
         texts = describe(labels, words, max_tokens=max_tokens, count_tokens=count_tokens)
         return cls(texts, [heaviest.of(i) for i in range(len(labels))])

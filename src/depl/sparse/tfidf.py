@@ -2,19 +2,22 @@
 
 The work is arranged so that Python handles each token once: worker processes turn documents into
 counts of *surface forms*; only the distinct forms (75,000 for 26 million tokens of EURLEX57K) are
-lemmatised, and the columns of forms with one lemma are added up.
+lemmatised, and the columns of forms with one lemma are added up. Lemmas that differ only in what
+case folding makes equal, such as the old and new spelling Fluß and Fluss, are one term.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +26,10 @@ from scipy.sparse import csr_array, vstack
 from depl.core.errors import ConfigError, CorpusError, MissingExtraError, NotFittedError
 from depl.core.progress import track
 from depl.core.storage import read_settings, read_table, write_json, write_table
+from depl.sparse import languages
+from depl.sparse.languages import fold
+
+_logger = logging.getLogger("depl.sparse")
 
 Analyzer = Literal["simplemma", "spacy", "words"]
 
@@ -43,7 +50,8 @@ class TfidfFeatures:
         How a word becomes a term: simplemma's lemma (default), the lemma that spaCy's pipeline
         gives it in its sentence (the extra ``spacy``), or the lower-cased word itself.
     language : str
-        Language code for the lemmas.
+        Language code for lemmas and stop words, such as "de"; "auto" finds it from the texts that
+        are fitted, "none" takes words as they are.
     min_df : int
         Terms in fewer documents are left out.
     max_df : float
@@ -55,6 +63,8 @@ class TfidfFeatures:
 
     Attributes
     ----------
+    language_ : str
+        The language that was given or found.
     terms_ : list of str
         The terms, sorted; the columns of what ``transform`` returns.
     idf_ : array of float32
@@ -62,7 +72,7 @@ class TfidfFeatures:
 
     Examples
     --------
-    >>> features = TfidfFeatures(min_df=1, max_df=1.0)
+    >>> features = TfidfFeatures(language="en", min_df=1, max_df=1.0)
     >>> X = features.fit_transform(["Wines and a wine cellar", "two cellars"])
     >>> features.terms_, X.shape
     (['and', 'cellar', 'two', 'wine'], (2, 4))
@@ -72,7 +82,7 @@ class TfidfFeatures:
         self,
         *,
         analyzer: Analyzer = "simplemma",
-        language: str = "en",
+        language: str = languages.AUTO,
         min_df: int = 2,
         max_df: float = 0.7,
         sublinear_tf: bool = True,
@@ -92,8 +102,10 @@ class TfidfFeatures:
 
     def fit_transform(self, texts: Sequence[str]) -> csr_array:
         """Learn the terms and return the vectors of the same texts (documents x terms, float32)."""
+        self.language_ = self._find_language(texts)
         forms, counts = self._count_forms(texts)
-        of_form = self._terms_of(forms)
+        occurrences = np.bincount(counts.indices, counts.data, minlength=len(forms))
+        of_form = _commonest_spellings(self._terms_of(forms), occurrences)
         # Not np.unique: its array would need as much memory for every term as for the longest.
         terms = sorted(set(of_form))
         position = {term: j for j, term in enumerate(terms)}
@@ -117,22 +129,26 @@ class TfidfFeatures:
         """Vectors of texts over the learned terms (documents x terms, float32)."""
         if not hasattr(self, "terms_"):
             raise NotFittedError(self)
-        column = {term: j for j, term in enumerate(self.terms_)}
+        column = {term.casefold(): j for j, term in enumerate(self.terms_)}
         forms, counts = self._count_forms(texts)
-        columns = np.array([column.get(t, -1) for t in self._terms_of(forms)], dtype=np.int64)
+        terms = self._terms_of(forms)
+        columns = np.array([column.get(term.casefold(), -1) for term in terms], dtype=np.int64)
         known = np.flatnonzero(columns >= 0)
         return self._weigh(_add_columns(csr_array(counts[:, known]), columns[known], len(column)))
 
     def save(self, folder: Path) -> None:
         """Write terms, their idf and the settings."""
         write_table(folder / "terms.parquet", {"term": self.terms_, "idf": self.idf_})
-        write_json(folder / "tfidf.json", {name: getattr(self, name) for name in _SETTINGS})
+        settings = {name: getattr(self, name) for name in _SETTINGS}
+        # The language that was found: texts that come later may look like another.
+        write_json(folder / "tfidf.json", settings | {"language": self.language_})
 
     @classmethod
     def load(cls, folder: Path, n_jobs: int | None = None) -> TfidfFeatures:
         """Read what ``save`` wrote."""
         features = cls(**read_settings(folder / "tfidf.json", _SETTINGS), n_jobs=n_jobs)
         terms = read_table(folder / "terms.parquet", "term", "idf")
+        features.language_ = features.language
         features.terms_ = terms["term"]
         features.idf_ = np.asarray(terms["idf"], np.float32)
         return features
@@ -142,26 +158,50 @@ class TfidfFeatures:
 
         Examples
         --------
-        >>> TfidfFeatures().places("Wines, and a WINE cellar", {"wine", "beer"})
+        >>> features = TfidfFeatures(min_df=1, max_df=1.0, language="en").fit(["wine", "beer"])
+        >>> features.places("Wines, and a WINE cellar", {"wine", "beer"})
         {'wine': [(0, 5), (13, 17)]}
         """
+        if not hasattr(self, "terms_"):
+            raise NotFittedError(self)
         if self.analyzer == "spacy":
-            tokens = [t for t in _load_for(self.language, text)(text) if WORD.match(t.text)]
-            words = [(t.lemma_.lower(), t.idx, t.idx + len(t.text)) for t in tokens]
+            tokens = [t for t in _load_for(self.language_, text)(text) if WORD.match(t.text)]
+            words = [(fold(t.lemma_), t.idx, t.idx + len(t.text)) for t in tokens]
         else:
-            lower = text.lower()
-            found = [(m[0], m.start(), m.end()) for m in WORD.finditer(lower)]
+            folded = fold(text)
+            found = [(m[0], m.start(), m.end()) for m in WORD.finditer(folded)]
             forms = list(dict.fromkeys(form for form, _, _ in found))
             term_of = dict(zip(forms, self._terms_of(forms), strict=True))
             words = [(term_of[form], start, end) for form, start, end in found]
-            if len(lower) != len(text):  # the capital of a dotted i becomes two characters
-                origin = np.repeat(np.arange(len(text)), [len(c.lower()) for c in text])
-                words = [(term, int(origin[a]), int(origin[b - 1]) + 1) for term, a, b in words]
+            if folded != text.lower() or len(folded) != len(text):
+                origin = languages.origins(text)
+                words = [(term, origin[a][0], origin[b - 1][1]) for term, a, b in words]
+        asked = {term.casefold(): term for term in terms}
         places: dict[str, list[tuple[int, int]]] = {}
         for term, start, end in words:
-            if term in terms:
-                places.setdefault(term, []).append((start, end))
+            if term.casefold() in asked:
+                places.setdefault(asked[term.casefold()], []).append((start, end))
         return places
+
+    def stop_terms(self) -> frozenset[str]:
+        """Terms that are words of grammar in the language of the texts, or lemmas of such words."""
+        if not hasattr(self, "terms_"):
+            raise NotFittedError(self)
+        words = languages.stop_words(self.language_)
+        return words.union(self._terms_of(sorted(words)))
+
+    def _find_language(self, texts: Sequence[str]) -> str:
+        if self.language != languages.AUTO:
+            return self.language
+        found = languages.find_language(texts)
+        if self.analyzer == "simplemma" and not languages.has_lemmas(found):
+            _logger.warning(
+                "The texts seem to be in the language %r, for which simplemma has no lemmas: words "
+                "are taken as they are. If it is another one, set features.language.",
+                found,
+            )
+            return languages.NONE
+        return found
 
     def _weigh(self, tf: csr_array) -> csr_array:
         """Tf-idf of counts, rows of length 1."""
@@ -182,28 +222,14 @@ class TfidfFeatures:
     def _terms_of(self, forms: Sequence[str]) -> list[str]:
         if self.analyzer != "simplemma":
             return list(forms)  # spaCy's forms are lemmas already: it needs the sentence
-        from simplemma import Lemmatizer
-
-        lemmatize = Lemmatizer().lemmatize
-        try:
-            lemmatize("word", lang=self.language)
-        except ValueError as error:
-            raise ConfigError(
-                f"simplemma has no lemmas for the language {self.language!r}. Set "
-                f"features.language to another code, or features.analyzer to 'words'."
-            ) from error
-        # Numbers are kept: "1408" of Regulation 1408/71 is more informative than most words.
-        return [
-            lemmatize(form, lang=self.language).lower() if form.isalpha() else form
-            for form in track(forms, "lemmas", total=len(forms))
-        ]
+        return languages.lemmas(forms, self.language_)
 
     def _count_forms(self, texts: Sequence[str]) -> tuple[list[str], csr_array]:
         """Distinct forms in a reproducible order, and documents x forms counts."""
         chunks = [texts[i : i + _CHUNK] for i in range(0, len(texts), _CHUNK)] or [[]]
         position: defaultdict[str, int] = defaultdict(count().__next__)
         parts = []
-        done = self._map(_counter(self.analyzer, self.language), chunks, len(texts))
+        done = self._map(_counter(self.analyzer, self.language_), chunks, len(texts))
         for forms, counts in track(done, "words", total=len(texts), step=_CHUNK):
             here = np.fromiter(map(position.__getitem__, forms), np.int64, len(forms))
             parts.append((here, counts))
@@ -237,7 +263,7 @@ def _counter(
 
 def count_lower_cased(texts: Sequence[str]) -> tuple[list[str], csr_array]:
     """Distinct lower-cased words of the texts, and documents x words counts."""
-    return _count(WORD.findall(text.lower()) for text in texts)
+    return _count(WORD.findall(fold(text)) for text in texts)
 
 
 class SpacyCounter:
@@ -248,10 +274,11 @@ class SpacyCounter:
 
     def __call__(self, texts: Sequence[str]) -> tuple[list[str], csr_array]:
         """Distinct lower-cased lemmas of the texts, and documents x lemmas counts."""
-        nlp = _load_for(self.language, *texts)
-        documents = nlp.pipe(texts, batch_size=64)
+        composed = [unicodedata.normalize("NFC", text) for text in texts]
+        nlp = _load_for(self.language, *composed)
+        documents = nlp.pipe(composed, batch_size=64)
         return _count(
-            [t.lemma_.lower() for t in document if WORD.match(t.text)] for document in documents
+            [fold(t.lemma_) for t in document if WORD.match(t.text)] for document in documents
         )
 
 
@@ -284,6 +311,17 @@ def _load_for(language: str, *texts: str):  # type: ignore[no-untyped-def]  # no
     nlp = load_spacy(language)
     nlp.max_length = max(nlp.max_length, max(map(len, texts), default=0) + 1)
     return nlp
+
+
+def _commonest_spellings(terms: Sequence[str], weights: NDArray[Any]) -> list[str]:
+    """Each term, or the one with the largest weight among those that are equal by case folding."""
+    total: defaultdict[str, float] = defaultdict(float)
+    for term, weight in zip(terms, weights.tolist(), strict=True):
+        total[term] += weight
+    best: dict[str, str] = {}
+    for term in sorted(total, key=lambda term: (-total[term], term)):
+        best.setdefault(term.casefold(), term)
+    return [best[term.casefold()] for term in terms]
 
 
 def _count(documents: Iterator[list[str]]) -> tuple[list[str], csr_array]:
