@@ -186,13 +186,13 @@ def test_csv_quote_that_never_closes_costs_its_row_alone(
 def test_missing_column_is_fatal(folder: Path, suffix: str):
     (folder / "train.jsonl").unlink()
     if suffix == "parquet":
-        pq.write_table(pa.table({"body": ["x"], "labels": ["a"]}), folder / "train.parquet")
+        pq.write_table(pa.table({"year": ["1999"], "labels": ["a"]}), folder / "train.parquet")
     else:
         separator = {"csv": ",", "tsv": "\t"}[suffix]
-        (folder / f"train.{suffix}").write_text(f"body{separator}labels\nx{separator}a\n")
+        (folder / f"train.{suffix}").write_text(f"year{separator}labels\n1999{separator}a\n")
     message = refusal(folder, on_error="skip")
-    assert f"train.{suffix}  no column 'text'; its columns are body, labels" in message
-    assert "cannot be skipped" in message
+    assert f"Which column of train.{suffix} has the text?" in message
+    assert "give --text NAME. Its columns are: year, labels." in message
 
 
 def test_damaged_parquet_is_said(folder: Path):

@@ -52,15 +52,19 @@ def test_label_order_is_the_files_and_labels_without_documents_stay(folder: Path
 
 def test_missing_folder_is_said_with_the_nearest_name(tmp_path: Path):
     (tmp_path / "eurlex57k").mkdir()
-    with pytest.raises(CorpusError, match=r"There is no folder .*eurlex57.*Did you mean .*57k\?"):
+    with pytest.raises(
+        CorpusError, match=r"There is no file or folder .*eurlex57.*Did you mean .*57k\?"
+    ):
         read(tmp_path / "eurlex57")
-    with pytest.raises(CorpusError, match=r"There is no folder .*Check the path"):
+    with pytest.raises(CorpusError, match=r"There is no file or folder .*Check the path"):
         read(tmp_path / "no" / "where")
 
 
-def test_file_instead_of_folder_is_said(folder: Path):
-    with pytest.raises(CorpusError, match=r"train.jsonl is a file; a corpus is a folder"):
-        read(folder / "train.jsonl")
+def test_one_file_is_a_corpus_with_one_split(folder: Path):
+    data = read(folder / "dev.jsonl")
+    assert data.name == "dev.jsonl"
+    assert list(data.splits) == ["train"]
+    assert data.train.ids == ["dev0", "dev1"]
 
 
 def test_unrecognised_folder_says_what_was_looked_for_and_found(tmp_path: Path):

@@ -20,7 +20,8 @@ from depl.core.errors import ConfigError, CorpusError
 
 if TYPE_CHECKING:
     from depl.model.classifier import Classifier
-    from depl.readers.documents import Document, Documents
+    from depl.readers.document import Document
+    from depl.readers.documents import Documents
     from depl.readers.resuming import SuggestionFile
     from depl.readers.suggestions import Suggested
 

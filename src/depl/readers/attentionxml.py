@@ -8,7 +8,7 @@ from pathlib import Path
 
 from depl.core.corpus import Label
 from depl.readers.checks import Contents, LabelRow, Layout
-from depl.readers.documents import Document
+from depl.readers.document import Document
 from depl.readers.files import SPLIT_NAMES, Source, find_file, find_splits, needed_file
 from depl.readers.lines import lines
 from depl.readers.pairing import lines_of_labels, with_label_lines, with_matrix

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.progress import track
-from depl.readers.documents import Document
+from depl.readers.document import Document
 from depl.readers.problems import Kind, Problems
 
 

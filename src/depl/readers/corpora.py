@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from depl.core.corpus import Dataset
+from depl.core.corpus import Dataset, Label
 from depl.core.errors import CorpusError
-from depl.readers import annif, attentionxml, bag_of_words, jsonl, lf_json, pecos, table
+from depl.readers import annif, attentionxml, bag_of_words, jsonl, lf_json, pecos, records, table
 from depl.readers.checks import Format, Layout, assemble
-from depl.readers.files import SPLIT_NAMES
+from depl.readers.columns import Columns
+from depl.readers.files import SPLIT_NAMES, SUFFIXES, Source, find_splits, format_of, named
 from depl.readers.problems import Problems
+from depl.readers.records import Taken, single_table
+from depl.readers.rows import open_table
+from depl.readers.tables import Table
 
 _logger = logging.getLogger("depl.readers")
 
@@ -27,6 +32,10 @@ _FORMATS: dict[str, Format] = {
     "annif": annif,
 }
 
+TABLES = tuple(format for format in SUFFIXES if format != "text")
+"""The formats of a table: of one with all documents, or of each split."""
+_SPLIT_FILES = named("{}", *SUFFIXES)
+
 FORMATS = {name: reader.DESCRIPTION for name, reader in _FORMATS.items()}
 """Every format's name, as ``read`` takes it, with a line that describes it."""
 
@@ -37,13 +46,19 @@ def read(
     format: str | None = None,
     on_error: Literal["stop", "skip"] = "stop",
     splits: Collection[str] | None = None,
+    text: str | Sequence[str] | None = None,
+    labels: str | Sequence[str] | None = None,
+    id: str | None = None,
+    label_separator: str | None = None,
+    merge_spellings: bool = True,
 ) -> Dataset:
-    """Read a corpus folder.
+    """Read a corpus: a folder, or one table with all documents.
 
     Parameters
     ----------
     path : path
-        A folder in one of the ``FORMATS``.
+        A folder in one of the ``FORMATS``; or a CSV, TSV, JSON lines, JSON, Parquet or Excel file,
+        whose documents are the split "train".
     format : str, optional
         The name of the format; recognised from the files when not given.
     on_error : {"stop", "skip"}
@@ -52,6 +67,15 @@ def read(
         damaged files, files that differ in length and splits with no document raise either way.
     splits : collection of str, optional
         The splits to read, such as ``["train"]``; all that are there when not given.
+    text, labels : str or sequence of str, optional
+        The columns of a table with the text, and with the names of the labels; found from the
+        names and contents of the columns when not given.
+    id : str, optional
+        The column with the ids of the documents.
+    label_separator : str, optional
+        What separates labels in a cell; found from the cells when not given.
+    merge_spellings : bool
+        Whether names of labels that differ only in white space, case or Unicode form are one label.
 
     Returns
     -------
@@ -61,23 +85,94 @@ def read(
     Raises
     ------
     CorpusError
-        The folder cannot be read, or holds what it should not.
+        The corpus cannot be read, or holds what it should not.
+    """
+    columns = Columns(
+        (text,) if isinstance(text, str) else tuple(text or ()),
+        (labels,) if isinstance(labels, str) else tuple(labels or ()),
+        id,
+        label_separator,
+        merge_spellings,
+    )
+    return read_records(path, columns, format=format, on_error=on_error, splits=splits)[0]
+
+
+def read_records(
+    path: str | os.PathLike[str],
+    columns: Columns,
+    *,
+    kept: Columns | None = None,
+    known: Iterable[Label] = (),
+    format: str | None = None,
+    on_error: Literal["stop", "skip"] = "stop",
+    splits: Collection[str] | None = None,
+) -> tuple[Dataset, Taken | None]:
+    """Read a corpus as ``read`` does; and what was taken from a table of somebody's own.
+
+    Parameters
+    ----------
+    path, format, on_error, splits
+        As of ``read``.
+    columns : Columns
+        Which columns are asked for.
+    kept : Columns, optional
+        Which were taken before, such as by a run; used where they are there.
+    known : iterable of Label
+        The labels of the run, which names in a table may mean.
     """
     if on_error not in ("stop", "skip"):
         raise CorpusError(f"on_error is either 'stop' or 'skip'; got {on_error!r}.")
     folder = Path(path)
-    _check_folder(folder)
-    name, layout = _recognise(folder) if format is None else _forced(folder, format)
-    wanted = _wanted(layout, splits)
+    _check_path(folder)
+    _check_format(format)
+    one = folder if folder.is_file() else _only_table(folder) if format is None else None
     problems = Problems()
-    dataset = assemble(layout, _FORMATS[name].load(layout, wanted, problems), problems)
+    taken = None
+    if one is not None:
+        name, layout = "table", single_table(one)
+    else:
+        name, layout = _recognise(folder) if format is None else _forced(folder, format)
+    wanted = _wanted(layout, splits)
+    own = name in ("jsonl", "table") and (one is not None or _chosen(layout, columns, kept))
+    if own:
+        rows = format if format in SUFFIXES else None
+        contents, taken = records.load(
+            layout, wanted, problems, asked=columns, kept=kept, known=known, format=rows
+        )
+    elif columns != Columns():
+        raise CorpusError(
+            f"{folder} is in the format {name!r}, whose columns are fixed: --text, --labels and "
+            f"the like (in Python: text=...) are for tables."
+        )
+    else:
+        contents = _FORMATS[name].load(layout, wanted, problems)
+    dataset = assemble(layout, contents, problems)
+    if one is not None:
+        dataset = replace(dataset, name=one.name)
     if problems.fatal or (problems and on_error == "stop"):
         raise CorpusError(_refusal(folder, problems))
     if problems:
-        kept = ", ".join(f"{split} {len(corpus)}" for split, corpus in dataset.splits.items())
+        parts = ", ".join(f"{split} {len(corpus)}" for split, corpus in dataset.splits.items())
         listing = problems.listing(remedies=False)
-        _logger.warning("Left out while reading %s:\n%s\nKept: %s.", folder, listing, kept)
-    return dataset
+        _logger.warning("Left out while reading %s:\n%s\nKept: %s.", folder, listing, parts)
+    return dataset, taken
+
+
+def _only_table(folder: Path) -> Path | None:
+    """The only file of a folder, if it is a table; hidden files do not count."""
+    files = [p for p in folder.iterdir() if not p.name.startswith(".")]
+    alone = len(files) == 1 and files[0].is_file() and not find_splits(folder, *_SPLIT_FILES)
+    return files[0] if alone and format_of(files[0]) in TABLES else None
+
+
+def _chosen(layout: Layout, columns: Columns, kept: Columns | None) -> bool:
+    """Whether columns are to be chosen: they are asked for, or not called as depl calls them."""
+    if columns != Columns() or kept is not None:
+        return True
+    path = next(iter(layout.splits.values()))
+    table = open_table(Source(path, Problems()))
+    names = {name.lower() for name in table.header} if isinstance(table, Table) else set()
+    return bool(names) and not {"text", "labels"} <= names
 
 
 def _refusal(folder: Path, problems: Problems) -> str:
@@ -90,32 +185,35 @@ def _refusal(folder: Path, problems: Problems) -> str:
     return f"{folder} cannot be read as it is:\n{problems.listing(remedies=True)}\n{advice}"
 
 
-def _check_folder(folder: Path) -> None:
-    if folder.is_dir():
+def _check_path(path: Path) -> None:
+    if path.exists():
         return
-    if folder.exists():
-        raise CorpusError(
-            f"{folder} is a file; a corpus is a folder. Give the folder that holds the files, "
-            f"perhaps {folder.parent}."
-        )
-    siblings = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
-    close = get_close_matches(folder.name, siblings, 1)
-    hint = f" Did you mean {folder.parent / close[0]}?" if close else " Check the path."
-    raise CorpusError(f"There is no folder {folder}.{hint}")
+    siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    close = get_close_matches(path.name, siblings, 1)
+    hint = f" Did you mean {path.parent / close[0]}?" if close else " Check the path."
+    raise CorpusError(f"There is no file or folder {path}.{hint}")
+
+
+def _check_format(format: str | None) -> None:
+    if format is None or format in _FORMATS or format in TABLES:
+        return
+    close = get_close_matches(format.lower().lstrip("."), [*_FORMATS, *TABLES], 1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise CorpusError(
+        f"There is no format {format!r}.{hint} The formats are:\n{_listing()}\n"
+        f"and those of tables: {', '.join(TABLES)}."
+    )
 
 
 def _forced(folder: Path, format: str) -> tuple[str, Layout]:
-    if format not in _FORMATS:
-        close = get_close_matches(format.lower(), FORMATS, 1, cutoff=0.4)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise CorpusError(f"There is no format {format!r}.{hint} The formats are:\n{_listing()}")
-    layout = _FORMATS[format].look(folder)
+    name = format if format in _FORMATS else "table"
+    layout = _FORMATS[name].look(folder)
     if layout is None:
         raise CorpusError(
-            f"{folder} is not in the format {format!r}. Looked for: {_FORMATS[format].FILES}. "
+            f"{folder} is not in the format {format!r}. Looked for: {_FORMATS[name].FILES}. "
             f"{_found(folder)} Name another format, or none to have it recognised."
         )
-    return format, layout
+    return name, layout
 
 
 def _recognise(folder: Path) -> tuple[str, Layout]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from depl.core.errors import CorpusError, MissingExtraError
+from depl.readers.document import Document
 from depl.readers.extraction import extract
 from depl.readers.fields import as_id_or, as_text
 from depl.readers.files import DAMAGE, DOCUMENTS, SUFFIXES, Source, find_sources, format_of
@@ -18,15 +18,6 @@ from depl.readers.lines import reason
 from depl.readers.plain_text import NoDocumentError
 from depl.readers.problems import Kind, Problem, Problems
 from depl.readers.rows import Row, convert, recognised, rows
-
-
-class Document(NamedTuple):
-    """One document as it was found: label ids not yet checked, and its place in the files."""
-
-    id: str
-    text: str
-    labels: Sequence[str] = ()
-    where: str = ""
 
 
 class Documents:

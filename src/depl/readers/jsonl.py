@@ -7,7 +7,7 @@ from pathlib import Path
 
 from depl.core.corpus import Label
 from depl.readers.checks import Contents, LabelRow, Layout
-from depl.readers.documents import Document
+from depl.readers.document import Document
 from depl.readers.fields import as_id, as_id_or, as_ids, as_text
 from depl.readers.files import Source, find_file, find_splits, format_of, named
 from depl.readers.problems import Problems
@@ -15,7 +15,7 @@ from depl.readers.rows import Row, convert, rows
 
 DESCRIPTION = 'JSON lines with "id", "text", "labels", and labels.jsonl with "id", "name"'
 FILES = "train.jsonl, dev.jsonl, test.jsonl, labels.jsonl (also .gz .bz2 .xz .zst)"
-TABLES = ("csv", "tsv", "parquet")
+TABLES = ("csv", "tsv", "parquet", "excel")
 
 
 def look(folder: Path) -> Layout | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from depl.core.corpus import Label
 from depl.readers.checks import Contents, LabelRow, Layout
-from depl.readers.documents import Document
+from depl.readers.document import Document
 from depl.readers.fields import WrongFieldError, as_id, as_id_or, as_list, as_text
 from depl.readers.files import Source, find_file, find_splits, needed_file
 from depl.readers.pairing import lines_of_labels

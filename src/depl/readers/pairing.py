@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scipy.sparse import csr_array, load_npz
 
-from depl.readers.documents import Document
+from depl.readers.document import Document
 from depl.readers.files import Source
 from depl.readers.lines import Line, lines, usable
 from depl.readers.problems import Kind, Problems

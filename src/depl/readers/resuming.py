@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from depl.core.errors import RunError
 from depl.core.storage import explain_os_errors, flush, locked
-from depl.readers.documents import Document
+from depl.readers.document import Document
 from depl.readers.suggestions import Suggested, open_store
 
 

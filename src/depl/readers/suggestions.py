@@ -14,7 +14,7 @@ from depl.core.corpus import Label
 from depl.core.errors import ConfigError
 from depl.core.storage import flush
 from depl.readers.cells import safe_cell
-from depl.readers.documents import Document
+from depl.readers.document import Document
 from depl.readers.files import COMPRESSIONS, format_of
 
 Suggested = Sequence[tuple[Label, float]]

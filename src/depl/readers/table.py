@@ -1,4 +1,4 @@
-"""depl's own layout as tables: CSV, TSV or Parquet with the columns of the JSON lines."""
+"""depl's own layout as tables: CSV, TSV, Parquet or Excel with the columns of the JSON lines."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from depl.readers.jsonl import TABLES, load, look_for
 
 __all__ = ["DESCRIPTION", "FILES", "load", "look"]
 
-DESCRIPTION = "CSV, TSV or Parquet with columns id, text, labels, and a labels table with id, name"
-FILES = "train.csv (or .tsv, .parquet), dev.csv, test.csv, labels.csv (also .gz .bz2 .xz .zst)"
+DESCRIPTION = (
+    "CSV, TSV, Parquet or Excel: columns id, text, labels, and a labels table with id, name"
+)
+FILES = (
+    "train.csv (or .tsv, .parquet, .xlsx), dev.csv, test.csv, labels.csv (also .gz .bz2 .xz .zst)"
+)
 
 
 def look(folder: Path) -> Layout | None:

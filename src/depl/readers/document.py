@@ -1,0 +1,15 @@
+"""One document, as every reader gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Document(NamedTuple):
+    """One document as it was found: label ids not yet checked, and its place in the files."""
+
+    id: str
+    text: str
+    labels: Sequence[str] = ()
+    where: str = ""

@@ -1,0 +1,185 @@
+"""Documents from a table of any shape: which rows and columns were taken, and how labels are spelt.
+
+The other formats say what their columns are called and that labels are ids. Here the table is
+somebody's own: the columns are chosen, the labels are names, and a row without text or labels is
+left out and counted, as every catalogue has some.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from depl.core.corpus import Label
+from depl.core.errors import CorpusError
+from depl.readers.checks import Contents, Layout
+from depl.readers.choosing import choose
+from depl.readers.columns import Columns
+from depl.readers.document import Document
+from depl.readers.fields import as_id_or, as_names, as_words
+from depl.readers.files import Source, format_of
+from depl.readers.jsonl import label_rows
+from depl.readers.lines import first_line
+from depl.readers.problems import Problems
+from depl.readers.rows import Row, convert, open_table
+from depl.readers.spellings import Spellings, sameness
+from depl.readers.tables import Table
+
+NO_TEXT, NO_LABELS, COPY = "no text", "no labels", "one document with the row of the same id"
+
+
+@dataclass
+class Taken:
+    """What was taken from a table."""
+
+    name: str
+    described: str = ""
+    columns: Columns = field(default_factory=Columns)
+    unused: tuple[str, ...] = ()
+    left_out: Counter[str] = field(default_factory=Counter)
+    variants: dict[str, list[str]] = field(default_factory=dict)
+
+
+def load(
+    layout: Layout,
+    splits: Sequence[str],
+    problems: Problems,
+    *,
+    asked: Columns,
+    kept: Columns | None = None,
+    known: Iterable[Label] = (),
+    format: str | None = None,
+) -> tuple[Contents, Taken]:
+    """The documents of these splits, with labels as the labels file, or ``known``, has them.
+
+    Parameters
+    ----------
+    layout : Layout
+        The files.
+    splits : sequence of str
+        Those to read; what was chosen for the first is taken for the others where it is there.
+    problems : Problems
+        What collects the rows that cannot be read.
+    asked : Columns
+        What was asked for.
+    kept : Columns, optional
+        What was taken before.
+    known : iterable of Label
+        Labels that are known already, such as those of a run: spellings of their names mean them.
+    format : str, optional
+        The format of the tables.
+    """
+    labels = None if layout.labels is None else list(label_rows(layout.labels, problems))
+    taken = Taken(next(path.name for path in layout.splits.values()))
+    found: dict[str, list[Document]] = {}
+    for split in splits:
+        source = Source(layout.splits[split], problems)
+        table = _opened(source, format)
+        if not table.header:
+            found[split] = []
+            continue
+        columns = choose(source.name, table, asked, kept=kept)
+        if not found:
+            unused = tuple(name for name in table.header if name not in columns.all)
+            taken.name, taken.described = source.name, table.described
+            taken.columns, taken.unused = columns, unused
+        kept = columns
+        rows = documents(source, table, columns, lambda line, split=split: f"{split}-{line}")  # type: ignore[misc]
+        found[split] = list(_one_by_one(rows, taken.left_out))
+    names = _Names([row.label for row in labels] if labels is not None else known, taken, found)
+    return Contents(labels, {split: map(names.put, found[split]) for split in splits}), taken
+
+
+def documents(
+    source: Source, table: Table, columns: Columns, made_id: Callable[[int], str]
+) -> Iterator[Document]:
+    """Documents from the rows of a table, with the names of their labels as they are spelt."""
+
+    def make(row: Row) -> Document:
+        texts = (as_words(row.fields[column], column).strip() for column in columns.text)
+        own_id = row.fields[columns.id] if columns.id else None
+        return Document(
+            as_id_or(own_id, columns.id or "id", made_id(row.line)),
+            "\n".join(filter(None, texts)),
+            [
+                name
+                for column in columns.labels
+                for name in as_names(row.fields[column], column, columns.separator or "")
+            ],
+            row.where,
+        )
+
+    found = (Row(source, number, fields) for number, fields in table.rows(columns.all))
+    return convert(found, make)
+
+
+def _opened(source: Source, format: str | None) -> Table:
+    """The table; a file whose name does not say that it is one is taken for delimited text."""
+    assert source.path is not None
+    format = format or format_of(source.path)
+    if format in (None, "text"):
+        start = first_line(source.path).lstrip()
+        format = {"{": "jsonl", "[": "json"}.get(start[:1], "csv")
+    table = open_table(source, format=format)
+    if not isinstance(table, Table):
+        raise CorpusError(f"{source.name} is no table: it has no columns. Give CSV or JSON.")
+    return table
+
+
+def _one_by_one(rows: Iterable[Document], left_out: Counter[str]) -> Iterator[Document]:
+    """Documents with a text and labels; rows that repeat one, with other labels, are joined."""
+    joined: dict[tuple[str, str], list[str]] = {}
+    order: list[Document] = []
+    for document in rows:
+        if not document.text:
+            left_out[NO_TEXT] += 1
+        elif not document.labels:
+            left_out[NO_LABELS] += 1
+        elif (document.id, document.text) in joined:
+            joined[document.id, document.text] += document.labels
+            left_out[COPY] += 1
+        else:
+            joined[document.id, document.text] = list(document.labels)
+            order.append(document)
+    for document in order:
+        yield document._replace(labels=joined[document.id, document.text])
+
+
+class _Names:
+    """Finds the label that a name in a cell means."""
+
+    def __init__(
+        self, known: Iterable[Label], taken: Taken, found: dict[str, list[Document]]
+    ) -> None:
+        self._merge = taken.columns.merge
+        self._ids: dict[str, str] = {}
+        known = list(known)
+        for label in known:  # an id is surer than a name, and a name than another name
+            self._ids.setdefault(self._same(label.id), label.id)
+        for label in known:
+            self._ids.setdefault(self._same(label.name), label.id)
+        for label in known:
+            for name in label.alt_names:
+                self._ids.setdefault(self._same(name), label.id)
+        self._spellings = Spellings({})
+        if self._merge:
+            self._spellings = Spellings.learn(d.labels for part in found.values() for d in part)
+            taken.variants = self._spellings.variants
+
+    def put(self, document: Document) -> Document:
+        """The document with ids of labels for their names."""
+        names: Iterable[str] = dict.fromkeys(document.labels)
+        if self._merge:
+            names = self._spellings.labels(names)
+        ids = dict.fromkeys(self._ids.get(self._same(name), name) for name in names)
+        return document._replace(labels=list(ids))
+
+    def _same(self, name: str) -> str:
+        return sameness(name) if self._merge else name
+
+
+def single_table(path: Path) -> Layout:
+    """The layout of one file with all documents."""
+    return Layout(path.parent, {"train": path}, None)
