@@ -11,7 +11,18 @@ import typer
 from rich.markup import escape
 
 from depl.cli.console import count, err, out, print_json, progress
-from depl.cli.options import Format, Json, OnError, Split
+from depl.cli.measured import read_measured, say_unknown, set_aside_by
+from depl.cli.options import (
+    Format,
+    IdColumn,
+    Json,
+    LabelColumns,
+    LabelsAsTheyAre,
+    LabelSeparator,
+    OnError,
+    Split,
+    TextColumns,
+)
 from depl.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,8 +34,17 @@ _USUAL = (0.55, 1.5)  # A and B for all data sets but Amazon's and Wikipedia's l
 def evaluate(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN... CORPUS", help="One or more run folders, then a corpus."),
+        typer.Argument(
+            metavar="RUN... [CORPUS]",
+            help="One or more run folders, then a corpus folder or a table; without one, the "
+            "documents that `depl fit` set aside.",
+        ),
     ],
+    text: TextColumns = None,
+    labels: LabelColumns = None,
+    id: IdColumn = None,
+    label_separator: LabelSeparator = None,
+    labels_as_they_are: LabelsAsTheyAre = False,
     split: Split = "dev",
     parts: Annotated[
         bool, typer.Option("--parts", help="Score each part of the run on its own as well.")
@@ -60,30 +80,34 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score one or more runs on a corpus; print a table or JSON, and write an HTML report."""
-    from depl import api, readers
+    from depl import api
     from depl.evaluation.html import write_report
     from depl.model.classifier import Classifier
+    from depl.readers.columns import Columns
+    from depl.run.folder import Run
 
-    if len(paths) < 2:
-        raise ConfigError(
-            f"depl evaluate takes one or more run folders and then a corpus folder; got only "
-            f"{', '.join(map(str, paths))}. For example: depl evaluate runs/a data/my-corpus"
-        )
-    *runs, folder = paths
+    columns = Columns.asked(text, labels, id, label_separator, merge=not labels_as_they_are)
     ks = cut_offs(k)
     A, B = propensities(propensity)
+    own = Run(paths[-1]).has_manifest or len(paths) == 1
+    runs = paths if own else paths[:-1]
+    if parts and len(runs) > 1:
+        raise ConfigError(f"--parts takes a single run; got {len(runs)}. Give one.")
     with progress():
-        data = readers.read(folder, format=format, on_error=on_error, splits=[split])
-        [corpus] = data.splits.values()  # whatever the split was called
-        if parts and len(runs) > 1:
-            raise ConfigError(f"--parts takes a single run; got {len(runs)}. Give one.")
+        if own:
+            found = set_aside_by(runs)
+        else:
+            found = read_measured(paths[-1], runs, columns, split, format=format, on_error=on_error)
+        corpus = found.corpus
+        for run in runs:
+            say_unknown(corpus, run)
         if parts:
             reports = api.evaluate_parts(Classifier.load(runs[0]), corpus, ks=ks, A=A, B=B)
         else:
             reports = [api.evaluate(Classifier.load(run), corpus, ks=ks, A=A, B=B) for run in runs]
-    path = report or runs[0] / "report" / f"{split}.html"
-    details = {"corpus": folder.resolve().name, "split": split, "documents": f"{len(corpus):,}"}
-    write_report(path, reports, title=f"{details['corpus']}, {split}", details=details)
+    path = report or runs[0] / "report" / f"{found.report}.html"
+    details = {"corpus": found.name, "split": found.split, "documents": f"{len(corpus):,}"}
+    write_report(path, reports, title=f"{found.name}, {found.split}", details=details)
     if as_json:
         objects = [r.to_json() for r in reports]
         names = [r.name for r in reports]
@@ -91,7 +115,7 @@ def evaluate(
             names = [str(run) for run in runs]
         print_json(objects[0] if len(objects) == 1 else dict(zip(names, objects, strict=True)))
     else:
-        title = f"{details['corpus']}, {split}: {count(len(corpus), 'document')}"
+        title = f"{found.name}, {found.split}: {count(len(corpus), 'document')}"
         if (A, B) != _USUAL:
             title += f"; PSP with A = {A:g}, B = {B:g}"
         print_table(reports, title=title)

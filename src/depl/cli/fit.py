@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from depl.cli.console import count, err, progress
-from depl.cli.options import Format, OnError, Overrides
+from depl.cli.next_steps import print_next
+from depl.cli.options import (
+    Format,
+    IdColumn,
+    LabelColumns,
+    LabelsAsTheyAre,
+    LabelSeparator,
+    OnError,
+    Overrides,
+    TextColumns,
+)
+from depl.cli.taking import print_taken
 from depl.core.errors import ConfigError
 from depl.run.recipes import RECIPES
 
@@ -24,12 +35,29 @@ if TYPE_CHECKING:
 def fit(
     corpus: Annotated[
         Path,
-        typer.Argument(metavar="CORPUS|RUN", help="Corpus folder, or a run folder to continue."),
+        typer.Argument(
+            metavar="CORPUS|RUN",
+            help="A table with all documents (CSV, TSV, Excel, JSON, Parquet), a corpus folder, or "
+            "a run folder to continue.",
+        ),
     ],
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="RUN", help="Run folder to create or continue."),
     ] = None,
+    text: TextColumns = None,
+    labels: LabelColumns = None,
+    id: IdColumn = None,
+    label_separator: LabelSeparator = None,
+    labels_as_they_are: LabelsAsTheyAre = False,
+    no_holdout: Annotated[
+        bool,
+        typer.Option(
+            "--no-holdout",
+            help="Train on all documents. Otherwise a tenth is set aside to measure quality, where "
+            "there is no dev split.",
+        ),
+    ] = False,
     config: Annotated[
         str | None,
         typer.Option(
@@ -52,11 +80,13 @@ def fit(
     format: Format = None,
     on_error: OnError = "stop",
 ) -> None:
-    """Train on a corpus.
+    """Train on a table or on a corpus folder.
 
     To continue an interrupted run, repeat the command or call `depl fit RUN`.
     """
-    from depl import readers
+    from depl.core.aside import set_aside
+    from depl.readers.columns import Columns
+    from depl.readers.corpora import read_records, split_names
     from depl.run.config import Config
     from depl.run.folder import Run
 
@@ -64,9 +94,29 @@ def fit(
         _continue(corpus, out, config, overrides or [], until, redo_from)
         return
     settings = Config.load(config, overrides or [])  # before any long work: mistakes show at once
+    columns = Columns.asked(text, labels, id, label_separator, merge=not labels_as_they_are)
     with progress():
-        data = readers.read(corpus, format=format, on_error=on_error, splits=["train"])
-        fit_corpus(data.train, out, settings, until=until, redo_from=redo_from, overwrite=overwrite)
+        data, taken = read_records(
+            corpus, columns, format=format, on_error=on_error, splits=["train"]
+        )
+        if taken is not None:
+            print_taken(taken, data)
+        train, aside = data.train, None
+        if not no_holdout and split_names(corpus, format) == ["train"]:
+            train, aside = set_aside(data.train)
+            _print_aside(len(aside))
+        fit_corpus(
+            train,
+            out,
+            settings,
+            aside=aside if aside else None,
+            columns=None if taken is None else taken.columns.to_json(),
+            until=until,
+            redo_from=redo_from,
+            overwrite=overwrite,
+        )
+        if until is None:
+            print_next(out, corpus)
 
 
 def _continue(
@@ -98,6 +148,8 @@ def _continue(
     with progress(), _resumable():
         err.print(f"continuing {escape(str(run))}")
         pipeline.fit(None, run, settings, until=until, redo_from=redo_from, observe=_report)
+        if until is None:
+            print_next(run)
 
 
 def fit_corpus(
@@ -105,6 +157,8 @@ def fit_corpus(
     out: Path,
     settings: Config,
     *,
+    aside: Corpus | None = None,
+    columns: Mapping[str, Any] | None = None,
     until: str | None = None,
     redo_from: str | None = None,
     overwrite: bool = False,
@@ -113,17 +167,33 @@ def fit_corpus(
     from depl.pipeline import fit as pipeline
 
     documents, labels = count(len(corpus), "document"), count(len(corpus.labels), "label")
+    unseen = int((corpus.label_counts == 0).sum())
+    if unseen:
+        labels += f" ({unseen:,} of them in no training document)"
     err.print(f"[bold]{documents}[/], [bold]{labels}[/] → {escape(str(out))}")
     with _resumable():
         pipeline.fit(
             corpus,
             out,
             settings,
+            aside=aside,
+            columns=columns,
             until=until,
             redo_from=redo_from,
             overwrite=overwrite,
             observe=_report,
         )
+
+
+def _print_aside(n: int) -> None:
+    if n:
+        documents = count(n, "document is", "documents are")
+        err.print(
+            f"  set aside  {documents} not trained on, to measure quality (--no-holdout trains "
+            f"on all)"
+        )
+    else:
+        err.print("  set aside  none: with so few documents, each is needed for training")
 
 
 @contextmanager

@@ -9,7 +9,17 @@ import typer
 from rich.markup import escape
 
 from depl.cli.console import count, out, print_json, progress
-from depl.cli.options import Format, Json, OnError
+from depl.cli.options import (
+    Format,
+    IdColumn,
+    Json,
+    LabelColumns,
+    LabelsAsTheyAre,
+    LabelSeparator,
+    OnError,
+    TextColumns,
+)
+from depl.cli.taking import print_taken
 
 if TYPE_CHECKING:
     from depl.core.corpus import Dataset
@@ -20,21 +30,30 @@ _BAR = 40  # characters of the longest bar
 
 def info(
     path: Annotated[
-        Path, typer.Argument(metavar="CORPUS|RUN", help="Corpus folder or run folder.")
+        Path, typer.Argument(metavar="CORPUS|RUN", help="A table, a corpus folder or a run folder.")
     ],
+    text: TextColumns = None,
+    labels: LabelColumns = None,
+    id: IdColumn = None,
+    label_separator: LabelSeparator = None,
+    labels_as_they_are: LabelsAsTheyAre = False,
     format: Format = None,
     on_error: OnError = "stop",
     as_json: Json = False,
 ) -> None:
     """Show what a corpus or a run folder contains."""
-    from depl import readers
+    from depl.readers.columns import Columns
+    from depl.readers.corpora import read_records
     from depl.run.folder import Run
 
     if Run(path).has_manifest:
         _run_info(Run.open(path), as_json=as_json)
         return
+    columns = Columns.asked(text, labels, id, label_separator, merge=not labels_as_they_are)
     with progress():
-        data = readers.read(path, format=format, on_error=on_error)
+        data, taken = read_records(path, columns, format=format, on_error=on_error)
+    if taken is not None:
+        print_taken(taken, data)
     facts = _corpus_facts(data)
     if as_json:
         print_json(facts)

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
-CorpusFolder = Annotated[Path, typer.Argument(metavar="CORPUS", help="Corpus folder.")]
+CorpusFolder = Annotated[
+    Path, typer.Argument(metavar="CORPUS", help="Corpus folder, or one table.")
+]
 RunFolder = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run folder, as written by `depl fit`.")
 ]
@@ -16,6 +18,40 @@ Split = Annotated[str, typer.Option("--split", metavar="NAME", help="Split of th
 Format = Annotated[
     str | None,
     typer.Option("--format", metavar="NAME", help="Corpus format; detected by default."),
+]
+TextColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--text",
+        metavar="COLUMN,...",
+        help="Columns of a table that hold the text; found from names and contents by default.",
+    ),
+]
+LabelColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--labels", metavar="COLUMN,...", help="Columns that hold the labels; found by default."
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option("--id", metavar="COLUMN", help="Column of the document's id; found by default."),
+]
+LabelSeparator = Annotated[
+    str | None,
+    typer.Option(
+        "--label-separator",
+        metavar="TEXT",
+        help="What separates labels in a cell: ; or | or , or any other text, newline, tab, none "
+        "(a cell is one label); found by default.",
+    ),
+]
+LabelsAsTheyAre = Annotated[
+    bool,
+    typer.Option(
+        "--labels-as-they-are",
+        help="Keep labels apart that differ only in case, white space or Unicode form.",
+    ),
 ]
 OnError = Annotated[
     Literal["stop", "skip"],

@@ -14,7 +14,7 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -60,6 +60,8 @@ def fit(
     out: str | Path,
     config: Config | None = None,
     *,
+    aside: Corpus | None = None,
+    columns: Mapping[str, Any] | None = None,
     until: str | None = None,
     redo_from: str | None = None,
     overwrite: bool = False,
@@ -75,6 +77,10 @@ def fit(
         The run folder. Stages that are in it already and still valid are kept.
     config : Config or None
         The settings; None means the defaults.
+    aside : Corpus or None
+        Documents over the same labels that are not trained on, to be kept in the run.
+    columns : mapping or None
+        Which columns of a table the documents were taken from, to be kept in the run.
     until : str or None
         Stop after this stage.
     redo_from : str or None
@@ -109,7 +115,12 @@ def fit(
         return Run(out)
 
     def keep_corpus(work: Work) -> None:
-        write_corpus(work.folder, work.run.train() if corpus is None else corpus)
+        # Without the corpus, its folder is made again from what is whole in it.
+        if corpus is None:
+            kept = work.run
+            write_corpus(work.folder, kept.train(), kept.aside(), kept.columns())
+        else:
+            write_corpus(work.folder, corpus, aside, columns)
 
     if config.neural and not (run.path / "documents").is_dir():
         from depl.neural.encoder_files import find_encoder
@@ -117,7 +128,7 @@ def fit(
         find_encoder(config.encoder.name)  # a missing encoder is reported before the work begins
     with run.locked():
         manifests.upgrade(run.path)
-        contents = _contents(run) if corpus is None else storage.corpus_fingerprint(corpus)
+        contents = _contents(run) if corpus is None else _fingerprint(corpus, aside)
         _refuse_other_corpus(run, contents, overwrite)
         run.write_manifest(run.manifest() | {"config": config.to_dict()})
         first = Stage("corpus", keep_corpus, (), lambda _: {"contents": contents})
@@ -251,6 +262,14 @@ def _refuse_strangers(run: Run) -> None:
         raise RunError(f"{run.path} is a file; --out takes a folder. Choose another name.")
 
 
+def _fingerprint(corpus: Corpus, aside: Corpus | None) -> str:
+    """Identifies the documents that are trained on, and those that are not."""
+    trained = storage.corpus_fingerprint(corpus)
+    if aside is None:
+        return trained
+    return storage.fingerprint(trained, storage.corpus_fingerprint(aside))
+
+
 def _contents(run: Run) -> str:
     entry = run.manifest()["stages"].get("corpus")
     if entry is None:
@@ -266,8 +285,9 @@ def _refuse_other_corpus(run: Run, contents: str, overwrite: bool) -> None:
     entry = run.manifest()["stages"].get("corpus")
     if entry and entry["settings"]["contents"] != contents and not overwrite:
         raise RunError(
-            f"{run.path} holds a run on another corpus (its documents or labels are different). "
-            f"Nothing was changed. Choose another --out, or give --overwrite to replace it."
+            f"{run.path} holds a run on another corpus (its documents or labels are different, or "
+            f"other documents are set aside). Nothing was changed. Choose another --out, or give "
+            f"--overwrite to replace it."
         )
 
 

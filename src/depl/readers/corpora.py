@@ -158,6 +158,19 @@ def read_records(
     return dataset, taken
 
 
+def split_names(path: str | os.PathLike[str], format: str | None = None) -> list[str]:
+    """The splits that a corpus has; one table has only "train"."""
+    folder = Path(path)
+    if folder.is_file() or (format is None and is_table(folder)):
+        return ["train"]
+    return list((_recognise(folder) if format is None else _forced(folder, format))[1].splits)
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Whether a corpus is one table with all documents: a file, or the only one in its folder."""
+    return Path(path).is_file() or (Path(path).is_dir() and _only_table(Path(path)) is not None)
+
+
 def _only_table(folder: Path) -> Path | None:
     """The only file of a folder, if it is a table; hidden files do not count."""
     files = [p for p in folder.iterdir() if not p.name.startswith(".")]

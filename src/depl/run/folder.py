@@ -3,7 +3,8 @@
 ::
 
     manifest.json   the settings, which stages are complete, and a hash of every file they wrote
-    corpus/         labels.parquet, train.parquet, Y.safetensors
+    corpus/         labels.parquet, train.parquet, Y.safetensors; aside.parquet: the documents that
+                    were set aside; columns.json: what was taken from a table
     features/       the fitted tf-idf; X.safetensors, the vectors of the training documents
     linear/         the SVM
     slice/          which training documents are held out
@@ -54,6 +55,7 @@ from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 
 LABELS, TRAIN, _Y, _X = "labels.parquet", "train.parquet", "Y.safetensors", "X.safetensors"
+_ASIDE, _COLUMNS = "aside.parquet", "columns.json"
 STATES = "states.safetensors"
 
 Fold = Literal["held_out", "final"]
@@ -164,7 +166,7 @@ class Run:
 
     def remedy(self, stage: str, name: str) -> str:
         """What to do about a file that is not what was written."""
-        if stage == "corpus" and name in (LABELS, TRAIN):
+        if stage == "corpus" and name in (LABELS, TRAIN, _ASIDE, _COLUMNS):
             return f"fit the run again from its corpus: depl fit CORPUS --out {self.path}"
         return f"make it again with: depl fit {self.path}"
 
@@ -194,6 +196,19 @@ class Run:
     def train(self) -> Corpus:
         """The training documents."""
         return storage.read_corpus(self.verified("corpus", TRAIN) / TRAIN, self.labels)
+
+    def aside(self) -> Corpus | None:
+        """The documents that were set aside before training, to measure on; None without any."""
+        if _ASIDE not in self.files("corpus"):
+            return None
+        return storage.read_corpus(self.verified("corpus", _ASIDE) / _ASIDE, self.labels)
+
+    def columns(self) -> dict[str, Any] | None:
+        """Which columns of a table the documents were taken from; None without a table."""
+        if _COLUMNS not in self.files("corpus"):
+            return None
+        found: dict[str, Any] = storage.read_json(self.verified("corpus", _COLUMNS) / _COLUMNS)
+        return found
 
     @cached_property
     def Y(self) -> csr_array:  # noqa: N802 - the notation of the field
@@ -297,8 +312,20 @@ def write_slice(folder: Path, rows: Slice) -> None:
     storage.write_tensors(folder / "rows.safetensors", rows._asdict())
 
 
-def write_corpus(folder: Path, corpus: Corpus) -> None:
-    """Write the training documents, the label set, and which document carries which label."""
+def write_corpus(
+    folder: Path,
+    corpus: Corpus,
+    aside: Corpus | None = None,
+    columns: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the training documents, the label set, and which document carries which label.
+
+    Documents that were set aside and what was taken from a table, where there are such.
+    """
     storage.write_labels(folder / LABELS, corpus.labels)
     storage.write_corpus(folder / TRAIN, corpus)
     write_matrix(folder / _Y, corpus.Y)
+    if aside is not None:
+        storage.write_corpus(folder / _ASIDE, aside)
+    if columns is not None:
+        storage.write_json(folder / _COLUMNS, columns)

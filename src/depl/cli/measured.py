@@ -1,0 +1,120 @@
+"""Which documents ``depl evaluate`` measures runs on, and what there is to say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from rich.markup import escape
+
+from depl.cli.console import count, err
+from depl.cli.taking import print_taken
+from depl.core.errors import ConfigError, RunError
+
+if TYPE_CHECKING:
+    from depl.core.corpus import Corpus
+    from depl.readers.columns import Columns
+    from depl.run.folder import Run
+
+
+class Measured(NamedTuple):
+    """Documents, the corpus that they are from, and what they are called within it."""
+
+    corpus: Corpus
+    name: str
+    split: str
+    report: str  # the name of the file for it
+
+
+def set_aside_by(runs: Sequence[Path]) -> Measured:
+    """The documents that the runs set aside; they must be the same in all of them."""
+    from depl.run.folder import Run
+
+    first, *others = [(path, Run.open(path).aside()) for path in runs]
+    path, aside = first
+    if aside is None:
+        raise ConfigError(
+            f"{path} set no documents aside to measure on. Name a corpus after the run: depl "
+            f"evaluate {path} CORPUS"
+        )
+    for other, documents in others:
+        if documents is None or documents.texts != aside.texts:
+            raise ConfigError(
+                f"{path} and {other} did not set the same documents aside, so one may have been "
+                f"trained on what the other has not. Name a corpus that neither has seen."
+            )
+    return Measured(aside, path.resolve().name, "set aside", "set-aside")
+
+
+def read_measured(
+    path: Path,
+    runs: Sequence[Path],
+    columns: Columns,
+    split: str,
+    *,
+    format: str | None,
+    on_error: Literal["stop", "skip"],
+) -> Measured:
+    """The documents of a corpus; of a table, taken as the first run took those that it has."""
+    from depl.readers.columns import Columns
+    from depl.readers.corpora import is_table, read_records
+    from depl.run.folder import Run
+
+    run = Run.open(runs[0])
+    kept = run.columns()
+    table = is_table(path)
+    data, taken = read_records(
+        path,
+        columns,
+        kept=None if kept is None else Columns.from_json(kept),
+        known=run.labels,
+        format=format,
+        on_error=on_error,
+        splits=None if table else [split],
+    )
+    if taken is not None:
+        print_taken(taken, data)
+    [corpus] = data.splits.values()  # whatever the split was called
+    name = path.resolve().name
+    if table:
+        _warn_of_trained(corpus, run)
+        return Measured(corpus, name, "all documents", path.stem)
+    if split in ("train", "trn"):
+        _warn(
+            f"the split {split!r} was trained on, so these figures say little about new documents"
+        )
+    return Measured(corpus, name, split, split)
+
+
+def say_unknown(corpus: Corpus, run: Path) -> None:
+    """How many labels of the documents the run cannot suggest."""
+    from depl.run.folder import Run
+
+    try:
+        known = Run.open(run).labels
+    except RunError:
+        return
+    counts = corpus.label_counts
+    carried = [i for i in range(len(counts)) if counts[i]]
+    unknown = [i for i in carried if known.get(corpus.labels[i].id) < 0]
+    if unknown:
+        n, total = int(sum(counts[i] for i in unknown)), int(counts.sum())
+        _warn(
+            f"{run} does not know {len(unknown):,} of the {count(len(carried), 'label')} of these "
+            f"documents; {n:,} of {total:,} assignments count as missed"
+        )
+
+
+def _warn_of_trained(corpus: Corpus, run: Run) -> None:
+    trained = set(run.train().texts)
+    n = sum(text in trained for text in corpus.texts)
+    if n:
+        _warn(
+            f"{n:,} of these {count(len(corpus), 'document')} were trained on, so the figures are "
+            f"too good; `depl evaluate {run.path}` takes those that were set aside"
+        )
+
+
+def _warn(what: str) -> None:
+    err.print(f"[yellow]Note:[/] {escape(what)}.")

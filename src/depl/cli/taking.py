@@ -1,0 +1,56 @@
+"""What was taken from a table, in words; printed before anything long starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+
+from depl.cli.console import count, err
+
+if TYPE_CHECKING:
+    from depl.core.corpus import Dataset
+    from depl.readers.records import Taken
+
+_EXAMPLES = 3
+
+
+def print_taken(taken: Taken, data: Dataset) -> None:
+    """The table, its columns, what became of its rows, and the spellings that are one label."""
+    from depl.readers.records import COPY
+
+    columns = taken.columns
+    err.print(f"[bold]{escape(taken.name)}[/]  {escape(taken.described)}")
+    _line("text", columns.text_said)
+    _line("labels", columns.labels_said)
+    _line("id", columns.id or "none: rows are numbered")
+    if taken.unused:
+        _line("not used", ", ".join(taken.unused))
+    n = sum(map(len, data.splits.values()))
+    rows = f"{count(n, 'document')}, {count(len(data.labels), 'label')}"
+    left_out = {why: n for why, n in taken.left_out.items() if why != COPY}
+    if left_out:
+        several = len(left_out) > 1
+        reasons = ", ".join(f"{n:,} {why}" if several else why for why, n in left_out.items())
+        rows += f"; {count(sum(left_out.values()), 'row')} left out: {reasons}"
+    if taken.left_out[COPY]:
+        rows += f"; {count(taken.left_out[COPY], 'row')} joined with those of the same id and text"
+    _line("taken", rows)
+    if taken.variants:
+        _line("spellings", _variants(taken.variants))
+
+
+def _line(name: str, value: str) -> None:
+    err.print(f"  {name:<11}{escape(value)}")
+
+
+def _variants(variants: dict[str, list[str]]) -> str:
+    """The labels that are spelt in several ways, and those with most spellings."""
+    most = sorted(variants, key=lambda name: -len(variants[name]))[:_EXAMPLES]
+    shown = "; ".join(f"{name!r} is also {_others(name, variants[name])}" for name in most)
+    labels = count(len(variants), "label is", "labels are")
+    return f"{labels} spelt in several ways: {shown}; --labels-as-they-are keeps them apart"
+
+
+def _others(name: str, spellings: list[str]) -> str:
+    return ", ".join([repr(other) for other in spellings if other != name][:_EXAMPLES])
