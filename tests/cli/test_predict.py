@@ -460,7 +460,7 @@ def test_existing_output_is_kept_unless_told(fitted_run, tmp_path):
         (["--output", "o.jsonl", "--json"], "one of the two"),
         (["--resume"], "name it with --output"),
         (["--output", "o.jsonl", "--resume", "--overwrite"], "one of the two"),
-        (["--output", "o.xlsx"], "suffix"),
+        (["--output", "o.docx"], "suffix"),
         (["--output", "o.parquet.gz"], "suffix"),
         (["--threshold", "nan"], "nan"),
     ],

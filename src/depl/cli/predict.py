@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from depl.readers.document import Document
     from depl.readers.documents import Documents
     from depl.readers.resuming import SuggestionFile
-    from depl.readers.suggestions import Suggested
+    from depl.readers.suggestions import Form, Suggested
 
 # A chunk ends at whichever comes first: short texts share the cost of a call among many, long
 # ones keep memory and the loss by an interruption small.
@@ -71,7 +71,9 @@ def predict(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", metavar="FILE", help="Write to this .jsonl, .csv, .tsv or .parquet file."
+            "--output",
+            metavar="FILE",
+            help="Write to this .jsonl, .csv, .tsv, .parquet, .xlsx, .mrc or .marcxml file.",
         ),
     ] = None,
     resume: Annotated[
@@ -101,6 +103,36 @@ def predict(
             "--id-column", metavar="NAME", help="Column or field of the id; by default id, if any."
         ),
     ] = None,
+    wide: Annotated[
+        bool,
+        typer.Option("--wide", help="Write a row per document: all its columns, then the labels."),
+    ] = False,
+    excel: Annotated[
+        bool,
+        typer.Option("--excel", help="Write CSV that Excel opens, with the input's separator."),
+    ] = False,
+    marc_text: Annotated[
+        str | None,
+        typer.Option(
+            "--marc-text",
+            metavar="FIELDS",
+            help="MARC fields of the text; by default 245$a$b,520$a,505.",
+        ),
+    ] = None,
+    marc_subjects: Annotated[
+        str | None,
+        typer.Option(
+            "--marc-subjects",
+            metavar="FIELDS",
+            help="MARC fields of subjects; suggestions go to the first. By default 650,651,653.",
+        ),
+    ] = None,
+    marc_source: Annotated[
+        str | None,
+        typer.Option(
+            "--marc-source", metavar="CODE", help="Code of the vocabulary for $2, such as gnd."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """Suggest labels for documents, a few or millions; print them or write them to a file."""
@@ -108,10 +140,16 @@ def predict(
     from depl.fusion.thresholds import keep
     from depl.model.classifier import Classifier
     from depl.readers.documents import Documents, chunks
+    from depl.readers.marc import MarcFields
+    from depl.readers.stores import is_marc
+    from depl.readers.suggestions import Form
 
     aim = parsed(threshold, per_band=per_band)
     k = k or (_ALL_LABELS if isinstance(aim, str) else _LABELS)
     _check_options(output, resume=resume, overwrite=overwrite, as_json=as_json)
+    if output is None and (wide or excel):
+        raise ConfigError("--wide and --excel apply to a file: name it with --output.")
+    marc = MarcFields.asked(marc_text, marc_subjects, marc_source)
     left_out = 0
 
     def report(place: str, why: str) -> None:
@@ -127,15 +165,20 @@ def predict(
         lines=lines,
         text_column=text_column,
         id_column=id_column,
+        keep_fields=wide,
+        keep_blank_records=output is not None and is_marc(output),
+        marc=marc,
     )
-    target = None if output is None else _opened(output, documents, resume, overwrite)
+    form = Form(k if wide else 0, excel, documents.delimiter if excel else None, marc)
+    target = None if output is None else _opened(output, documents, resume, overwrite, form)
     n_documents = 0
     with target or nullcontext(), _resumable(target), _quiet_at_closed_pipe():
         model = Classifier.load(run)
         least = minimum_score(model, aim, per_band=per_band)
         todo = iter(documents)
         if target is not None:
-            target.begin(_made_from(run, model, k, aim, per_band=per_band))
+            made_from = _made_from(run, model, k, aim, per_band=per_band)
+            target.begin(made_from if form == Form() else made_from | {"form": str(form)})
             if target.done:
                 before = count(target.done, "document was", "documents were")
                 err.print(f"[dim]{before} finished before.[/]")
@@ -169,12 +212,14 @@ def _check_options(output: Path | None, *, resume: bool, overwrite: bool, as_jso
         )
 
 
-def _opened(output: Path, documents: Documents, resume: bool, overwrite: bool) -> SuggestionFile:
+def _opened(
+    output: Path, documents: Documents, resume: bool, overwrite: bool, form: Form
+) -> SuggestionFile:
     if output.exists() and any(output.samefile(path) for path in documents.paths):
         raise ConfigError(f"{output} is the input, too. Name another file for --output.")
     from depl.readers.resuming import SuggestionFile
 
-    return SuggestionFile(output, resume=resume, overwrite=overwrite)
+    return SuggestionFile(output, resume=resume, overwrite=overwrite, form=form)
 
 
 def _made_from(

@@ -108,7 +108,7 @@ def _check(
     """Keep the documents that have an id of their own, a text and a label."""
     part = _Split([], [], [])
     seen: set[str] = set()
-    for document_id, text, label_ids, where in documents:
+    for document_id, text, label_ids, where, _ in documents:
         if document_id in seen:
             problems.add(Kind.DUPLICATE_DOCUMENTS, where, repr(document_id))
             continue

@@ -7,9 +7,14 @@ from typing import NamedTuple
 
 
 class Document(NamedTuple):
-    """One document as it was found: label ids not yet checked, and its place in the files."""
+    """One document as it was found: label ids not yet checked, and its place in the files.
+
+    ``original`` is what it was made from, where that is to be written again: the fields of its
+    row, or its MARC record.
+    """
 
     id: str
     text: str
     labels: Sequence[str] = ()
     where: str = ""
+    original: object = None

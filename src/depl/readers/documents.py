@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from depl.core.errors import CorpusError, MissingExtraError
+from depl.readers.delimiters import sniff
 from depl.readers.document import Document
 from depl.readers.extraction import extract
 from depl.readers.fields import as_id_or, as_text
 from depl.readers.files import DAMAGE, DOCUMENTS, SUFFIXES, Source, find_sources, format_of
 from depl.readers.lines import reason
-from depl.readers.plain_text import NoDocumentError
+from depl.readers.marc import MarcFields, marc_records
+from depl.readers.plain_text import NoDocumentError, decode
 from depl.readers.problems import Kind, Problem, Problems
-from depl.readers.rows import Row, convert, recognised, rows
+from depl.readers.rows import Row, convert, open_table, recognised, rows
+from depl.readers.tables import Table, Wanted
 
 
 class Documents:
@@ -42,6 +45,12 @@ class Documents:
         The field or column of the text; in tables upper and lower case are the same.
     id_column : str, optional
         The field or column of the id; ``id`` when not given, and then it need not be there.
+    keep_fields : bool
+        Keep all fields of a row in the document's ``original``.
+    keep_blank_records : bool
+        Give MARC records without text, too, for they are to be written again.
+    marc : MarcFields
+        Which fields of MARC records are read.
 
     Attributes
     ----------
@@ -72,6 +81,9 @@ class Documents:
         lines: bool = False,
         text_column: str = "text",
         id_column: str | None = None,
+        keep_fields: bool = False,
+        keep_blank_records: bool = False,
+        marc: MarcFields = MarcFields(),  # noqa: B008 - immutable
     ) -> None:
         if format is not None and format not in SUFFIXES:
             raise CorpusError(
@@ -88,6 +100,10 @@ class Documents:
                 self._in_folders.update(found)
         self._format = format
         self._lines = lines
+        self._keep_fields = keep_fields
+        self._keep_blank_records = keep_blank_records
+        self._marc = marc
+        self._header: list[str] | None = None
         self._text_column = text_column
         self._id_column = id_column
         self.lines_of_stdin = 0
@@ -130,16 +146,57 @@ class Documents:
                 source.report(Kind.NO_DOCUMENT, 0, detail)
             else:
                 self._has_rows = True
-                needed = [self._text_column] + ([self._id_column] if self._id_column else [])
-                of_rows = rows(source, needed, optional=("id",), format=format)
-                found = convert(of_rows, self._document)
+                found = self._rows(source, format)
             for document in found:
-                if not document.text or document.text.isspace():
+                kept = self._keep_blank_records and format == "marc"
+                if not kept and (not document.text or document.text.isspace()):
                     self._problems.add(Kind.NO_TEXT, document.where)
                 else:
                     yield document
             self._current = None
             self._before += source.size or 0
+
+    def _rows(self, source: Source, format: str) -> Iterator[Document]:
+        if format == "marc":
+            return self._records(source)
+        needed = [self._text_column] + ([self._id_column] if self._id_column else [])
+        table = open_table(source, format=format) if self._keep_fields else None
+        if not isinstance(table, Table):
+            found = rows(source, needed, optional=("id",), format=format)
+            return convert(found if table is None else table, self._document)
+        if self._header not in (None, list(table.header)):
+            raise CorpusError(
+                f"{source.name} has other columns than the file before it, so they do not fit in "
+                f"one table. Label each file by itself."
+            )
+        self._header = list(table.header)
+        names = Wanted(needed, ("id",)).find(source, table.header)
+
+        def make(row: Row) -> Document:
+            chosen = {name: row.fields[column] for name, column in names.items()}
+            return self._document(row._replace(fields=chosen))._replace(original=row.fields)
+
+        every = table.rows(table.header) if names else iter(())
+        return convert((Row(source, line, fields) for line, fields in every), make)
+
+    def _records(self, source: Source) -> Iterator[Document]:
+        for number, record in marc_records(source):
+            own = next((field.data for field in record.get_fields("001")), None)
+            place = source.place(number)
+            made_id = place if len(self._sources) > 1 else str(number)
+            subjects = [name for name, _ in self._marc.subjects_of(record)]
+            text = self._marc.text_of(record)
+            yield Document((own or "").strip() or made_id, text, subjects, place, record)
+
+    @property
+    def delimiter(self) -> str | None:
+        """What separates the cells of the first file of delimited text."""
+        for source in self._sources:
+            format = self._format or self._found_format(source)
+            if format in ("csv", "tsv") and source.path is not None:
+                head = decode(source.head()).split("\n")[:200]
+                return sniff(head, "," if format == "csv" else "\t").delimiter
+        return None
 
     def _found_format(self, source: Source) -> str:
         by_name = format_of(source.path) if source.path is not None else None

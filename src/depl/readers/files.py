@@ -37,6 +37,7 @@ SUFFIXES = {
     "tsv": (".tsv",),
     "parquet": (".parquet",),
     "excel": (".xlsx", ".xlsm", ".xls", ".ods"),
+    "marc": (".mrc", ".marc", ".marcxml"),
     "pdf": (".pdf",),
     "docx": (".docx",),
     "html": (".html", ".htm", ".xhtml"),

@@ -18,10 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
-from depl.core.errors import RunError
+from depl.core.errors import ConfigError, RunError
 from depl.core.storage import explain_os_errors, flush, locked
 from depl.readers.document import Document
-from depl.readers.suggestions import Suggested, open_store
+from depl.readers.stores import open_store
+from depl.readers.suggestions import PLAIN, Form, Suggested
 
 
 class _Point(NamedTuple):
@@ -41,11 +42,13 @@ class SuggestionFile:
     Parameters
     ----------
     path : Path
-        ``.jsonl``, ``.csv``, ``.tsv`` (compressed or not) or ``.parquet``.
+        ``.jsonl``, ``.csv``, ``.tsv`` (compressed or not), ``.parquet``, ``.xlsx`` or MARC.
     resume : bool
         Continue what is there; where there is nothing, begin.
     overwrite : bool
         Replace what is there, as soon as there is something to replace it with.
+    form : Form
+        How the suggestions are written.
 
     Attributes
     ----------
@@ -55,10 +58,15 @@ class SuggestionFile:
         Whether ``rest_of`` is still skipping the documents that were finished before.
     """
 
-    def __init__(self, path: Path, *, resume: bool, overwrite: bool) -> None:
+    def __init__(self, path: Path, *, resume: bool, overwrite: bool, form: Form = PLAIN) -> None:
+        if resume and path.suffix.lower() == ".xlsx":
+            raise ConfigError(
+                f"{path} cannot be resumed: an Excel file is written in one go. Begin again with "
+                f"--overwrite, or write a .csv file."
+            )
         self.path = path
         self.passing_over = False
-        self._store = open_store(path)
+        self._store = open_store(path, form)
         self._log_path = path.with_name(f"{path.name}.resume.jsonl")
         self._lock_path = path.with_name(f".{path.name}.lock")
         self._held = ExitStack()

@@ -6,6 +6,7 @@ that cannot be read to its end is a fatal problem. What follows is up to whoever
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeGuard, TypeVar
@@ -21,6 +22,8 @@ from depl.readers.tables import Fields, Table, Wanted, delimited, objects, parqu
 
 T = TypeVar("T")
 
+# A MARC record begins with its length and, at byte 10, "22"; MARCXML names its namespace.
+_MARC = re.compile(rb"^\d{5}.{5}22\d{5}|<[^>]{0,300}http://www\.loc\.gov/MARC21/slim", re.S)
 _USUAL = {"csv": ",", "tsv": "\t"}  # delimiters, unless the file shows another
 
 
@@ -139,7 +142,10 @@ def convert(found: Iterable[Row], make: Callable[[Row], T]) -> Iterator[T]:
 def recognised(source: Source, text: str) -> str:
     """The format that a file without a telling name has, or standard input, by its first bytes."""
     try:
-        head = decode(source.head())
+        raw = source.head()
+        if _MARC.search(raw[:4096]):
+            return "marc"
+        head = decode(raw)
     except NoDocumentError:
         return "text"  # which says what it is instead
     except DAMAGE:

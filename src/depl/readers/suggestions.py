@@ -1,193 +1,113 @@
-"""Files of suggested labels: JSON lines, CSV, TSV and Parquet."""
+"""What is written about the labels of each document: JSON objects, rows of tables."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import os
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from depl.core.corpus import Label
 from depl.core.errors import ConfigError
-from depl.core.storage import flush
 from depl.readers.cells import safe_cell
 from depl.readers.document import Document
-from depl.readers.files import COMPRESSIONS, format_of
+from depl.readers.marc import MarcFields
 
 Suggested = Sequence[tuple[Label, float]]
 
+_WIDE = ("label", "label_id", "probability")
 COLUMNS = ("id", "rank", "label_id", "label_name", "score")
-_ROW_GROUP = 1 << 17  # rows; small groups make a Parquet file slow to read
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
-def json_lines(documents: Sequence[Document], rows: Sequence[Suggested]) -> str:
-    """An object a document: ``{"id", "labels": [{"id", "name", "score"}]}``."""
-    return "".join(
-        json.dumps(
-            {
-                "id": document.id,
-                "labels": [{"id": x.id, "name": x.name, "score": round(s, 4)} for x, s in row],
-            },
-            ensure_ascii=False,
+class Form(NamedTuple):
+    """How suggestions are written, beside what the name of the file says.
+
+    Parameters
+    ----------
+    wide : int
+        Write a row a document: the columns of the input, and columns for so many labels. With 0,
+        a row a suggestion.
+    excel : bool
+        Begin delimited text with a byte order mark, without which Excel takes it for another
+        encoding.
+    delimiter : str or None
+        What separates the cells; by default a comma in ``.csv`` and a tab in ``.tsv`` files.
+    marc : MarcFields
+        Which fields of MARC records get the suggestions.
+    """
+
+    wide: int = 0
+    excel: bool = False
+    delimiter: str | None = None
+    marc: MarcFields = MarcFields()
+
+
+PLAIN = Form()
+
+
+def json_lines(documents: Sequence[Document], rows: Sequence[Suggested], form: Form = PLAIN) -> str:
+    """An object a document: ``{"id", "labels": [{"id", "name", "score"}]}``.
+
+    Wide, it has the fields of the input, and the labels are its "suggestions".
+    """
+    made = []
+    for document, row in zip(documents, rows, strict=True):
+        labels = [{"id": x.id, "name": x.name, "score": round(s, 4)} for x, s in row]
+        value = {"id": document.id, "labels": labels}
+        if form.wide:
+            value = {**fields_of(document), "suggestions": labels}
+        made.append(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    return "".join(made)
+
+
+def fields_of(document: Document) -> dict[str, Any]:
+    """The columns of the input and what this document has in them."""
+    original = document.original
+    return original if isinstance(original, dict) else {"id": document.id}
+
+
+def header(documents: Sequence[Document], form: Form) -> list[str]:
+    """The names of the columns of a table."""
+    if not form.wide:
+        return list(COLUMNS)
+    own = list(fields_of(documents[0])) if documents else ["id"]
+    added = [f"{what}_{i}" for i in range(1, form.wide + 1) for what in _WIDE]
+    taken = [name for name in added if name in own]
+    if taken:
+        raise ConfigError(
+            f"--wide adds a column {taken[0]!r}, and the input has one of that name. Rename it, or "
+            f"write without --wide."
         )
-        + "\n"
-        for document, row in zip(documents, rows, strict=True)
-    )
+    return own + added
 
 
-def delimited_lines(
-    documents: Sequence[Document], rows: Sequence[Suggested], delimiter: str
-) -> str:
-    """A row a suggestion, in the order of ``COLUMNS``; no cell is a formula."""
+def table_rows(
+    documents: Sequence[Document], rows: Sequence[Suggested], form: Form, columns: Sequence[str]
+) -> Iterator[list[Any]]:
+    """The rows of a table with these columns: one a suggestion, or, wide, one a document."""
+    n_own = len(columns) - len(_WIDE) * form.wide
+    for document, row in zip(documents, rows, strict=True):
+        if form.wide:
+            fields = fields_of(document)
+            cells = [fields.get(name) for name in columns[:n_own]]
+            for label, score in row[: form.wide]:
+                cells += [label.name, label.id, round(score, 4)]
+            yield cells + [None] * (len(columns) - len(cells))
+        else:
+            for rank, (label, score) in enumerate(row, 1):
+                yield [document.id, rank, label.id, label.name, round(score, 4)]
+
+
+def delimited_lines(rows: Iterator[list[Any]], delimiter: str) -> str:
+    """Rows as delimited text; no cell of it is a formula."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    for document, row in zip(documents, rows, strict=True):
-        for rank, (label, score) in enumerate(row, 1):
-            cells = (document.id, rank, label.id, label.name, round(score, 4))
-            writer.writerow(map(safe_cell, cells))
+    for cells in rows:
+        writer.writerow([safe_cell(_plain(cell)) for cell in cells])
     return text.getvalue()
 
 
-class Store(Protocol):
-    """Where the rows go. A ``reach`` is how much is written: bytes of a file, or whole parts."""
-
-    def exists(self) -> bool:
-        """Whether a finished or unfinished output is there."""
-
-    def holds(self, reach: int) -> bool:
-        """Whether so much is written, and nothing of that has been lost."""
-
-    def cut(self, reach: int) -> None:
-        """Delete what was written after that; with 0, start over."""
-
-    def append(self, documents: Sequence[Document], rows: Sequence[Suggested]) -> int:
-        """Write the suggestions of these documents and return the new reach."""
-
-    def finish(self) -> None:
-        """Complete the output."""
-
-    def clear(self) -> None:
-        """Delete what was only needed until the output was complete."""
-
-
-class _TextFile(Store):
-    """A file of lines, compressed or not; each chunk is a compressed member of its own."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._delimiter = _DELIMITERS.get(format_of(path) or "")
-        compression = COMPRESSIONS.get(path.suffix)
-        self._compress = compression.compress if compression else bytes
-
-    def exists(self) -> bool:
-        return self.path.exists()
-
-    def holds(self, reach: int) -> bool:
-        return (self.path.stat().st_size if self.path.exists() else 0) >= reach
-
-    def cut(self, reach: int) -> None:
-        self.path.touch()
-        os.truncate(self.path, reach)
-
-    def append(self, documents: Sequence[Document], rows: Sequence[Suggested]) -> int:
-        if self._delimiter is None:
-            text = json_lines(documents, rows)
-        else:
-            text = delimited_lines(documents, rows, self._delimiter)
-            if not self.path.stat().st_size:
-                text = self._delimiter.join(COLUMNS) + "\n" + text
-        with self.path.open("ab") as file:
-            file.write(self._compress(text.encode("utf-8")))
-            flush(file)
-            return file.tell()
-
-    def finish(self) -> None:
-        """Every chunk is in the file already."""
-
-    def clear(self) -> None:
-        """There is nothing but the file."""
-
-
-class _PartsOfParquet(Store):
-    """A Parquet file, which cannot be appended to: parts in a folder, joined at the end."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.folder = path.with_name(f"{path.name}.parts")
-        self._n_parts = 0
-
-    def _part(self, number: int) -> Path:
-        return self.folder / f"{number:06}.parquet"
-
-    def exists(self) -> bool:
-        return self.path.exists()
-
-    def holds(self, reach: int) -> bool:
-        return all(self._part(number).exists() for number in range(reach))
-
-    def cut(self, reach: int) -> None:
-        self.folder.mkdir(exist_ok=True)
-        kept = {self._part(number) for number in range(reach)}
-        for path in [*self.folder.glob("*.parquet"), *self.folder.glob("*.tmp")]:
-            if path not in kept:
-                path.unlink()
-        self._n_parts = reach
-
-    def append(self, documents: Sequence[Document], rows: Sequence[Suggested]) -> int:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        flat = [
-            (document.id, rank, label.id, label.name, score)
-            for document, row in zip(documents, rows, strict=True)
-            for rank, (label, score) in enumerate(row, 1)
-        ]
-        columns = list(zip(*flat, strict=True)) if flat else [()] * len(COLUMNS)
-        types = (pa.string(), pa.int32(), pa.string(), pa.string(), pa.float32())
-        arrays = [pa.array(values, t) for values, t in zip(columns, types, strict=True)]
-        temporary = self.folder / "part.tmp"
-        with temporary.open("wb") as file:
-            pq.write_table(pa.table(dict(zip(COLUMNS, arrays, strict=True))), file)
-            flush(file)
-        temporary.replace(self._part(self._n_parts))
-        self._n_parts += 1
-        return self._n_parts
-
-    def finish(self) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        temporary = self.path.with_name(f".{self.path.name}.tmp")
-        schema = pq.read_schema(self._part(0))
-        with temporary.open("wb") as file:
-            with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-                held: list[Any] = []
-                for number in range(self._n_parts):
-                    held.append(pq.read_table(self._part(number)))
-                    if sum(map(len, held)) >= _ROW_GROUP or number == self._n_parts - 1:
-                        writer.write_table(pa.concat_tables(held).combine_chunks())
-                        held = []
-            flush(file)
-        temporary.replace(self.path)
-
-    def clear(self) -> None:
-        if self.folder.is_dir():
-            self.cut(0)
-            self.folder.rmdir()
-
-
-def open_store(path: Path) -> Store:
-    """Where suggestions go, by the suffix of the file."""
-    format = format_of(path)
-    if format == "parquet" and path.suffix not in COMPRESSIONS:
-        return _PartsOfParquet(path)
-    if format == "jsonl" or format in _DELIMITERS:
-        return _TextFile(path)
-    raise ConfigError(
-        f"{path} has a suffix that --output does not know. Use .jsonl, .csv or .tsv (also with "
-        f".gz .bz2 .xz .zst), or .parquet."
-    )
+def _plain(cell: object) -> object:
+    """A value of a cell; what JSON has nested is written as JSON."""
+    return json.dumps(cell, ensure_ascii=False) if isinstance(cell, list | dict) else cell

@@ -1,0 +1,137 @@
+"""Tables that people open: wide ones, for Excel, and Excel's own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from depl.cli.app import app
+from depl.core.errors import ConfigError, CorpusError, RunError
+
+GERMAN = "Nr;Titel;text;Notiz\n7;=1+1;sparkling wine;Käse\n8;B;virgin olive oil;x\n"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "in.csv"
+    path.write_bytes(GERMAN.encode("cp1252"))
+    return path
+
+
+def predicted(*arguments: object):
+    result = CliRunner().invoke(app, ["predict", *map(str, arguments)])
+    assert result.exit_code == 0, (result.exception, result.output)
+    return result
+
+
+def refused(kind: type[Exception], *arguments: object) -> str:
+    result = CliRunner().invoke(app, ["predict", *map(str, arguments)])
+    assert isinstance(result.exception, kind), (result.exception, result.output)
+    return str(result.exception)
+
+
+WIDE = ["label_1", "label_id_1", "probability_1", "label_2", "label_id_2", "probability_2"]
+
+
+def test_wide_keeps_the_columns_of_the_input(fitted_run, table, tmp_path):
+    out = tmp_path / "out.csv"
+    options = ("-k", 2, "--threshold", 0.5, "--wide", "--id-column", "Nr")
+    predicted(fitted_run, table, *options, "--output", out)
+    header, first, second = csv.reader(io.StringIO(out.read_text()))
+    assert header == ["Nr", "Titel", "text", "Notiz", *WIDE]
+    assert first[:6] == ["7", "'=1+1", "sparkling wine", "Käse", "wine", "2560"]
+    assert float(first[6]) > 0.5
+    assert first[7:] == ["", "", ""]
+    assert second[4:6] == ["olive oil", "2077"]
+
+
+def test_excel_gets_a_byte_order_mark_and_the_separator_of_the_input(fitted_run, table, tmp_path):
+    out = tmp_path / "out.csv"
+    predicted(fitted_run, table, "-k", 1, "--wide", "--excel", "--output", out)
+    assert out.read_bytes().startswith(b"\xef\xbb\xbfNr;Titel;text;Notiz;label_1;")
+    assert "Käse" in out.read_text("utf-8-sig")
+    other = tmp_path / "other.csv"
+    (tmp_path / "t.txt").write_text("wine")
+    predicted(fitted_run, tmp_path / "t.txt", "-k", 1, "--excel", "--output", other)
+    assert other.read_bytes().startswith(b"\xef\xbb\xbfid,rank,")
+    assert "name it with --output" in refused(ConfigError, fitted_run, table, "--excel")
+
+
+def test_json_lines_of_any_field_are_kept(fitted_run, tmp_path):
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    row = {"text": "sparkling wine", "labels": ["old"], "year": 1999}
+    source.write_text(json.dumps(row) + "\n")
+    predicted(fitted_run, source, "-k", 1, "--wide", "--output", out)
+    made = json.loads(out.read_text())
+    assert [x["name"] for x in made.pop("suggestions")] == ["wine"]
+    assert made == row
+    predicted(fitted_run, source, "-k", 1, "--wide", "--output", tmp_path / "out.csv")
+    assert (
+        '["old"]' in next(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))["labels"]
+    )
+
+
+def test_documents_without_columns_have_their_ids(fitted_run, tmp_path):
+    (tmp_path / "wine.txt").write_text("sparkling wine")
+    out = tmp_path / "out.csv"
+    predicted(fitted_run, tmp_path / "wine.txt", "-k", 1, "--wide", "--output", out)
+    (row,) = csv.DictReader(out.read_text().splitlines())
+    assert (row["id"], row["label_1"]) == (f"{tmp_path}/wine.txt", "wine")
+
+
+def test_excel_files_hold_texts_and_numbers_and_no_formula(fitted_run, table, tmp_path):
+    pytest.importorskip("xlsxwriter", reason="Excel needs depl[excel]")
+    calamine = pytest.importorskip("python_calamine")
+    for wide in ((), ("--wide",)):
+        out = tmp_path / "out.xlsx"
+        predicted(fitted_run, table, "-k", 2, *wide, "--output", out, "--overwrite")
+        sheet = calamine.CalamineWorkbook.from_path(out).get_sheet_by_index(0).to_python()
+        if wide:
+            assert sheet[0] == ["Nr", "Titel", "text", "Notiz", *WIDE]
+            assert sheet[1][:6] == ["7", "=1+1", "sparkling wine", "Käse", "wine", "2560"]
+            assert isinstance(sheet[1][6], float)
+        else:
+            assert sheet[0] == ["id", "rank", "label_id", "label_name", "score"]
+            assert [row[:4] for row in sheet[1::2]] == [
+                ["2", 1.0, "2560", "wine"],
+                ["3", 1.0, "2077", "olive oil"],
+            ]
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["in.csv", "out.xlsx"]
+    assert "in one go" in refused(ConfigError, fitted_run, table, "--output", out, "--resume")
+    assert "--overwrite" in refused(RunError, fitted_run, table, "--output", out)
+
+
+def test_a_wide_table_continues_after_an_interruption(fitted_run, tmp_path, monkeypatch):
+    source, whole, out = (tmp_path / x for x in ("in.csv", "whole.csv", "out.csv"))
+    source.write_text("text,no\n" + "".join(f"sparkling wine {i},{i}\n" for i in range(9)))
+    monkeypatch.setattr("depl.cli.predict._DOCUMENTS", 3)
+    command = (fitted_run, source, "-k", 1, "--wide", "--excel", "--output")
+    predicted(*command, whole)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("depl.readers.resuming.SuggestionFile.finish", stop)
+        CliRunner().invoke(app, ["predict", *map(str, (*command, out))])
+    out.write_bytes(out.read_bytes()[:-20])
+    narrow = [x for x in command if x != "--wide"]
+    assert "it was begun with form" in refused(RunError, *narrow, out, "--resume")
+    predicted(*command, out, "--resume")
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def test_what_does_not_fit_in_one_table_is_refused(fitted_run, table, tmp_path):
+    (tmp_path / "b.csv").write_text("text\nwine\n")
+    command = (fitted_run, table, tmp_path / "b.csv", "--wide", "--output", tmp_path / "o.csv")
+    assert "other columns" in refused(CorpusError, *command)
+    (tmp_path / "c.csv").write_text("text,label_1\nwine,x\n")
+    command = (fitted_run, tmp_path / "c.csv", "--wide", "--output", tmp_path / "p.csv")
+    assert "a column 'label_1'" in refused(ConfigError, *command)
+    command = (fitted_run, table, "--wide", "--output", tmp_path / "o.parquet")
+    assert "not Parquet" in refused(ConfigError, *command)

@@ -1,0 +1,171 @@
+"""MARC records in and out, written and read again by pymarc itself."""
+
+from __future__ import annotations
+
+import copy
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+pymarc = pytest.importorskip("pymarc", reason="MARC needs depl[marc]")
+
+from pymarc import Field, Indicators, Record, Subfield  # noqa: E402
+from typer.testing import CliRunner  # noqa: E402
+
+from depl.cli.app import app  # noqa: E402
+from depl.core.corpus import Label  # noqa: E402
+from depl.core.errors import ConfigError, MissingExtraError  # noqa: E402
+from depl.readers.documents import Documents  # noqa: E402
+from depl.readers.marc import MarcFields  # noqa: E402
+
+
+def field(tag: str, *subfields: str, second: str = " ") -> Field:
+    parts = [Subfield(part[0], part[1:]) for part in subfields]
+    return Field(tag, Indicators(" ", second), parts)
+
+
+def record(number: int, title: str, *fields: Field) -> Record:
+    made = Record()
+    made.add_field(Field("001", data=f"r{number}"))
+    made.add_field(field("245", f"a{title} :", "ba subtitle /", "cby nobody"))
+    made.add_field(*fields or [field("020", "a123")])
+    return made
+
+
+RECORDS = [
+    record(
+        1,
+        "Sparkling wine",
+        field("505", "tFirst part", "rAnn Author", "uhttp://x"),
+        field("520", "aRules on white grapes über alles."),
+        field("650", "aWine.", "0(DE-588)1", "2gnd", second="7"),
+        field("650", "aGrapes", second="0"),
+        field("651", "aBordeaux", second="7"),
+        field("700", "aWine, Walter"),
+    ),
+    record(2, "Virgin olive oil", field("653", "a=oil", second=" ")),
+]
+
+
+def as_file(path: Path, records: list[Record]) -> Path:
+    with path.open("wb") as file:
+        writer = (pymarc.XMLWriter if path.suffix != ".mrc" else pymarc.MARCWriter)(file)
+        for one in records:
+            one = copy.deepcopy(one)
+            one.leader.coding_scheme = "a"
+            writer.write(one)
+        writer.close(close_fh=False)
+    return path
+
+
+def from_file(path: Path) -> list[Record]:
+    if path.suffix != ".mrc":
+        return pymarc.parse_xml_to_array(io.BytesIO(path.read_bytes()))
+    return list(pymarc.MARCReader(path.read_bytes()))
+
+
+def read(path: Path, **options):
+    left_out: list[tuple[str, str]] = []
+    found = Documents([str(path)], left_out=lambda *told: left_out.append(told), **options)
+    return list(found), left_out
+
+
+@pytest.mark.parametrize("name", ["r.mrc", "r.marcxml", "r.xml", "binary"])
+def test_text_and_subjects_of_records(tmp_path: Path, name: str):
+    path = as_file(tmp_path / ("r.mrc" if name == "binary" else name), RECORDS)
+    path = path.rename(tmp_path / name)
+    (first, second), left_out = read(path)
+    assert left_out == []
+    assert first.id == "r1"
+    assert first.text.split("\n") == [
+        "Sparkling wine a subtitle",
+        "Rules on white grapes über alles.",
+        "First part Ann Author",
+    ]
+    assert first.labels == ["Wine", "Grapes", "Bordeaux"]
+    assert (second.id, second.labels) == ("r2", ["=oil"])
+
+
+def test_fields_can_be_chosen(tmp_path: Path):
+    path = as_file(tmp_path / "r.mrc", RECORDS)
+    fields = MarcFields.asked("245c,520", "650$a", "gnd")
+    (first, second), _ = read(path, marc=fields)
+    assert first.text == "by nobody\nRules on white grapes über alles."
+    assert first.labels == ["Wine"]
+    assert second.labels == []
+    assert fields.subjects_of(RECORDS[0]) == [("Wine", "(DE-588)1")]
+    assert MarcFields.asked(source="lcsh").subjects_of(RECORDS[0]) == [("Grapes", "")]
+    with pytest.raises(ConfigError, match=r"--marc-text takes MARC fields.*'title'"):
+        MarcFields.asked("title")
+
+
+def test_new_subjects_have_source_and_id_and_no_duplicate_is_added():
+    labels = [Label("(DE-588)1", "Vin"), Label("x", "WINE"), Label("(DE-588)7", "Honey")]
+    labels += [Label("bees", "bees")]
+    for source, second, expected in (
+        ("gnd", "7", ["$aHoney$0(DE-588)7$2gnd", "$abees$2gnd"]),
+        ("mesh", "2", ["$aHoney$0(DE-588)7", "$abees"]),
+        (None, "4", ["$aHoney$0(DE-588)7", "$abees"]),
+    ):
+        made = copy.deepcopy(RECORDS[0])
+        MarcFields.asked(source=source).add(made, labels)
+        before = [str(x) for x in RECORDS[0].get_fields()]
+        new = [x for x in made.get_fields() if str(x) not in before]
+        assert [str(x)[6:] for x in new] == [f"\\{second}{text}" for text in expected]
+        assert {x.tag for x in new} == {"650"}
+        assert [str(x) for x in made.get_fields() if str(x) in before] == before
+
+
+def test_records_that_cannot_be_read_cost_no_other(tmp_path: Path):
+    path = as_file(tmp_path / "r.mrc", RECORDS)
+    raw = path.read_bytes()
+    cut = int(raw[:5])
+    path.write_bytes(raw[:cut] + b"00030" + b"x" * 24 + b"\x1d" + raw[cut:])
+    documents, left_out = read(path)
+    assert [d.id for d in documents] == ["r1", "r2"]
+    assert [place for place, _ in left_out] == [f"{path}:2"]
+    assert left_out[0][1].startswith("not a MARC record")
+    xml = as_file(tmp_path / "r.marcxml", RECORDS)
+    xml.write_bytes(xml.read_bytes()[:-60])
+    documents, left_out = read(xml)
+    assert documents[0].id == "r1"
+    assert "broken XML in line" in left_out[0][1]
+
+
+def test_without_the_extra_the_message_says_what_to_install(tmp_path: Path, monkeypatch):
+    path = as_file(tmp_path / "r.mrc", RECORDS)
+    monkeypatch.setitem(sys.modules, "pymarc", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'depl\[marc\]'"):
+        read(path)
+
+
+@pytest.mark.parametrize("suffix", [".mrc", ".marcxml"])
+def test_predict_adds_subjects_and_keeps_the_records(fitted_run, tmp_path: Path, suffix: str):
+    blank = Record()
+    blank.add_field(Field("001", data="blank"), field("500", "aNote"))
+    records = [*RECORDS, blank]
+    source = as_file(tmp_path / f"in{suffix}", records)
+    out = tmp_path / f"out{suffix}"
+    command = ["predict", str(fitted_run), str(source), "--format", "marc", "-k", "1"]
+    command += ["--marc-source", "eurovoc", "--output", str(out)]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    written = from_file(out)
+    assert [x["001"].data for x in written] == ["r1", "r2", "blank"]
+    for before, after in zip(records, written, strict=True):
+        kept = [str(x) for x in before.get_fields()]
+        assert [str(x) for x in after.get_fields() if str(x) in kept] == kept
+    added = [[str(x) for x in one.get_fields("650") if x.indicator2 == "7"] for one in written]
+    assert added[0] == ["=650  \\7$aWine.$0(DE-588)1$2gnd"]  # it has that subject
+    assert added[1] == ["=650  \\7$aolive oil$02077$2eurovoc"]
+    assert added[2] == []
+
+
+def test_marc_is_written_for_marc_only(fitted_run, tmp_path: Path):
+    (tmp_path / "t.jsonl").write_text('{"text": "wine"}\n')
+    command = ["predict", str(fitted_run), str(tmp_path / "t.jsonl")]
+    done = CliRunner().invoke(app, [*command, "--output", str(tmp_path / "out.mrc")])
+    assert isinstance(done.exception, ConfigError)
+    assert "give a .mrc or MARCXML file" in str(done.exception)
