@@ -252,17 +252,6 @@ class FlushedAsOnWindows(type(Path())):
     """A path of this system: with os.name changed, Path() would make one of Windows."""
 
 
-def test_a_lock_keeps_others_out_until_it_is_released(tmp_path: Path):
-    with (
-        storage.locked(tmp_path / "deeper" / ".lock"),
-        pytest.raises(RunError, match="in use"),
-        storage.locked(tmp_path / "deeper" / ".lock", busy="in use"),
-    ):
-        pass
-    with storage.locked(tmp_path / "deeper" / ".lock", busy="in use"):
-        pass
-
-
 # Errors of the disk
 
 

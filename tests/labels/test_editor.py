@@ -23,6 +23,7 @@ from depl.core.errors import CorpusError, DeplError, RunError
 from depl.labels.fewshot import weigh
 from depl.labels.index import OverlaidIndex
 from depl.labels.journal import Journal
+from depl.labels.overlay import Overlay
 from depl.model.classifier import Classifier
 from depl.neural.index import LabelIndex
 from depl.pipeline.fit import fit
@@ -212,14 +213,82 @@ def test_a_loaded_run_is_what_the_edited_one_was_after_every_edit(model, fused_r
     assert [line["entry"] for line in lines(fused_run)] == list(range(1, len(steps) + 1))
 
 
-def test_what_was_computed_can_be_computed_again(model, fused_run, dataset):
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: raw[:100],
+        lambda raw: raw[:-5],
+        lambda raw: raw.replace(b"A", b"B", 1),
+        lambda raw: b"\0" * 50 + raw[50:],
+        lambda raw: b"",
+    ],
+)
+def test_what_was_computed_can_be_computed_again(model, fused_run, dataset, damage):
     model.add_labels([DEPOT], examples={"dep": EXAMPLES})
-    kept = fused_run / "labels" / "000001" / "computed.safetensors"
-    kept.write_bytes(kept.read_bytes()[:100])
+    model.rename_label("2560", "vineyards")
+    kept = fused_run / "labels" / "computed.log"
+    whole = kept.read_bytes()
+    kept.write_bytes(damage(whole))
     assert_same(model, Classifier.load(fused_run), dataset.dev.texts)
+    assert kept.read_bytes() == whole
     kept.unlink()
     assert_same(model, Classifier.load(fused_run), dataset.dev.texts)
-    assert kept.exists()
+    assert kept.read_bytes() == whole
+
+
+def test_a_run_that_cannot_be_written_to_loads_without_what_was_computed(
+    model, fused_run, dataset, monkeypatch
+):
+    model.add_labels([DEPOT], examples={"dep": EXAMPLES})
+    (fused_run / "labels" / "computed.log").unlink()
+
+    def refused(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "replace", refused)
+    monkeypatch.setattr(Path, "replace", refused)
+    assert_same(model, Classifier.load(fused_run), dataset.dev.texts)
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_journal_that_has_lost_entries_is_refused(model, fused_run, left):
+    for i in range(3):
+        model.add_labels([Label(f"n{i}", f"storage licence {i}")])
+    journal = fused_run / "labels" / "journal.jsonl"
+    kept = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(kept[:left]))
+    message = rf"journal\.jsonl has {left} entries, but at least 2 were made"
+    with pytest.raises(RunError, match=message):
+        Classifier.load(fused_run)
+    with pytest.raises(RunError, match=message):
+        depl(fused_run, "history")
+    with pytest.raises(RunError, match=message):
+        model.remove_label("n0")
+    assert len(model.labels) == 15  # what is in memory stays as it was
+    journal.write_bytes(b"".join(kept))
+    assert not model.refresh() or len(model.labels) == 15
+    model.remove_label("n0")
+    assert len(lines(fused_run)) == 4
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"edit": "add", "labels": [{"id": "a", "name": "b"}]},
+        {"edit": "add", "labels": [{"id": 7, "name": "b", "alt_names": []}]},
+        {"edit": "add", "labels": "abc"},
+        {"edit": "add", "labels": [{"id": "a", "name": "b", "alt_names": [], "examples": [1]}]},
+        {"edit": "remove", "id": ["2560"], "before": "wine"},
+        {"edit": "rename", "id": "2560", "before": "wine", "name": None},
+        {"edit": "undo", "of": "all"},
+    ],
+)
+def test_a_line_of_another_shape_is_named(fused_run, line):
+    journal = fused_run / "labels" / "journal.jsonl"
+    journal.parent.mkdir()
+    journal.write_text(json.dumps({"entry": 1, "time": "2026-01-01T00:00:00+00:00", **line}) + "\n")
+    with pytest.raises(RunError, match=r"journal\.jsonl:1 is damaged"):
+        Classifier.load(fused_run)
 
 
 def test_a_torn_last_line_is_ignored_and_cut_off(model, fused_run):
@@ -443,6 +512,41 @@ def test_a_thousand_labels_take_seconds(model, fused_run):
     assert again.find("store number 999") == 1011
 
 
+def test_an_edit_and_its_undo_read_nothing_again(model, fused_run, monkeypatch):
+    model.add_labels([DEPOT])
+    again = []
+    monkeypatch.setattr(Journal, "_parsed", lambda *line: again.append(line))
+    monkeypatch.setattr(Overlay, "__init__", lambda *base: again.append(base))
+    model.rename_label("dep", "bonded store")
+    model.add_labels([Label("p", "Bergbahn")])
+    model.undo()
+    model.remove_label("dep")
+    assert again == []
+    monkeypatch.undo()
+    assert_same(model, Classifier.load(fused_run), ["storage licences"])
+
+
+def test_undoing_everything_gives_back_the_run(model, fused_run, dataset):
+    texts = dataset.dev.texts
+    bare = Classifier.load(fused_run)
+    model.add_labels([DEPOT, Label("p", "Bergbahn")], examples={"dep": EXAMPLES})
+    model.describe_label("2560", "what is made from grapes")
+    model.rename_label("2560", "vineyards")
+    model.rename_label("dep", "bonded store")
+    model.remove_label("2560")
+    model.add_labels([Label("2560", "vino")])
+    for _ in range(6):
+        model.undo()
+    assert model.labels[:12] == bare.labels[:12]
+    assert model.descriptions[:12] == bare.descriptions
+    assert sorted(model.removed) == [12, 13, 14]
+    for name, ranking in bare.parts(texts).items():
+        assert model.parts(texts)[name].indices.tolist() == ranking.indices.tolist()
+    assert_same(model, Classifier.load(fused_run), texts)
+    with pytest.raises(RunError, match="nothing to undo"):
+        model.undo()
+
+
 # The parts it is made of
 
 
@@ -450,7 +554,9 @@ def test_an_overlaid_index_is_the_index_of_the_changed_vectors():
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(50, 6)).astype(np.float32)
     new = {3: rng.normal(size=6), 50: rng.normal(size=6), 51: rng.normal(size=6)}
-    overlaid = OverlaidIndex(LabelIndex.build(vectors), new, gone=[3, 7, 9], n=53)
+    rows = np.array(list(new.values()), np.float32)
+    gone = np.array([3, 7, 9])
+    overlaid = OverlaidIndex(LabelIndex.build(vectors), np.array(list(new)), rows, gone=gone, n=53)
     dense = np.concatenate([vectors, np.zeros((3, 6), np.float32)])
     for position, vector in new.items():
         dense[position] = vector

@@ -175,17 +175,19 @@ def test_a_long_name_is_cut_where_the_runs_own_are(model, vocabulary):
 
 
 def test_what_an_older_version_computed_is_computed_anew(model, run, corpus, monkeypatch):
-    model.add_labels([Label("a", "nobody")])
-    kept = run / "labels" / "000001" / "computed.safetensors"
-    now = load_file(kept)
-    older = [x for x in Computed.__dataclass_fields__ if x != "name_vectors"]
-    with monkeypatch.context() as before:
-        before.setattr(Computed, "__dataclass_fields__", dict.fromkeys(older))
-        key = model._editor._key(model._editor._entries[0]).encode()
-    old = {name: array for name, array in now.items() if name != "name_vectors"}
-    save_file(old | {"key": np.frombuffer(key, np.uint8)}, kept)
-    assert_same(model, Classifier.load(run), corpus.texts[:10])
-    assert set(load_file(kept)) == set(now)
+    kept = run / "labels" / "computed.log"
+    monkeypatch.setattr("depl.labels.editor.LAYOUT", ["names"])
+    older = Classifier.load(run)
+    older.add_labels([Label("a", "nobody")])
+    monkeypatch.undo()
+    before = kept.read_text()
+    (run / "labels" / "000001").mkdir()  # where earlier versions kept it
+    again = Classifier.load(run)
+    assert kept.read_text() != before
+    assert not (run / "labels" / "000001").exists()
+    assert_same(older, again, corpus.texts[:10])
+    model.refresh()
+    assert_same(model, again, corpus.texts[:10])
 
 
 def test_examples_vote_and_training_documents_are_not_counted_twice(model, run, corpus):
@@ -261,7 +263,8 @@ def test_a_graph_is_searched_together_with_what_came_later():
     raw /= np.linalg.norm(raw, axis=1, keepdims=True)
     graph = LabelIndex.build(raw[:2_000], approximate=True)
     new = {5: raw[2_000], 2_000: raw[2_001], 2_001: raw[2_002]}
-    overlaid = OverlaidIndex(graph, new, gone=[5, 6], n=2_002)
+    rows = np.array(list(new.values()))
+    overlaid = OverlaidIndex(graph, np.array(list(new)), rows, gone=np.array([5, 6]), n=2_002)
     assert overlaid.approximate
     for position, vector in new.items():
         assert overlaid.search(vector[None], 1).indices[0, 0] == position

@@ -211,15 +211,17 @@ def test_undo_with_nothing_to_undo_is_a_conflict(connect, own_run):
     assert answer.json()["error"]["message"]
 
 
-def test_reload_shows_what_others_have_changed(connect, own_run):
-    from depl.core.corpus import Label
+def test_reload_takes_a_run_that_was_fitted_again(connect, own_run, dataset):
+    from depl.pipeline.fit import fit
+    from depl.run.config import Config
 
     client = connect(load(own_run), run=own_run, access=Access(token="t"))
-    load(own_run).add_labels([Label("x-1", "carbon border levy")])
-    assert client.get("/v1/labels/x-1").status_code == 404
+    before = client.get("/v1/labels/2560").json()["keywords"]
+    fit(dataset.train, own_run, Config.load(None, ["linear.C=3"]))
+    assert client.get("/v1/labels/2560").json()["keywords"] == before
     answer = client.post("/v1/reload", headers={"Authorization": "Bearer t"})
-    assert (answer.status_code, answer.json()["labels"]) == (200, 13)
-    assert client.get("/v1/labels/x-1").json()["name"] == "carbon border levy"
+    assert (answer.status_code, answer.json()["labels"]) == (200, 12)
+    assert client.get("/v1/labels/2560").json()["keywords"] != before
 
 
 def test_a_run_that_cannot_be_reloaded_leaves_the_model_as_it_is(connect, own_run):

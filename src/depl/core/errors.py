@@ -6,6 +6,7 @@ The tree::
     ├── CorpusError        files that cannot be read, or have invalid contents
     ├── ConfigError        an unknown setting, a wrong value, or two that contradict each other
     ├── RunError           a run folder that is missing, damaged or of another kind
+    │   └── BusyError      one that another process is writing to
     ├── NotFittedError     something was used before ``fit``
     └── MissingExtraError  an optional library is needed and not installed
 
@@ -30,6 +31,10 @@ class ConfigError(DeplError):
 
 class RunError(DeplError):
     """A run folder is missing, damaged, read-only, or not what was asked for."""
+
+
+class BusyError(RunError):
+    """Another process is writing to a run folder."""
 
 
 class NotFittedError(DeplError):

@@ -97,33 +97,6 @@ def whole_file(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-@contextmanager
-def locked(path: Path, *, busy: str | None = None) -> Iterator[None]:
-    """Hold the lock at ``path``, which other processes and threads respect, while the block runs.
-
-    Parameters
-    ----------
-    path : Path
-        The lock's own file, such as ``RUN/.lock``. It is created, and not deleted.
-    busy : str or None
-        Raise a ``RunError`` with this message if it is held elsewhere; None waits instead.
-    """
-    from filelock import FileLock, Timeout  # works on Windows, too
-
-    # A new object per call: a shared one would let the same thread acquire it twice.
-    lock = FileLock(path, timeout=-1 if busy is None else 0, thread_local=False)
-    with explain_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise RunError(busy or f"{path} is locked.") from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def flush(written: Path | IO[Any]) -> None:
     """Flush to disk what was written, so that it survives a power cut.
 
@@ -150,10 +123,11 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def append(path: Path, raw: bytes, *, after: int) -> None:
-    """Write behind the first ``after`` bytes of a file, dropping what was there, and flush.
+def append(path: Path, raw: bytes, *, after: int, durable: bool = True) -> None:
+    """Write behind the first ``after`` bytes of a file, dropping what was there.
 
-    A write that fails leaves the file as long as it was.
+    A write that fails leaves the file as long as it was. One that is ``durable`` is on the disk
+    when this returns.
     """
     with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -165,7 +139,8 @@ def append(path: Path, raw: bytes, *, after: int) -> None:
                 view = memoryview(raw)
                 while view:
                     view = view[os.write(descriptor, view) :]
-                os.fsync(descriptor)
+                if durable:
+                    os.fsync(descriptor)
             except OSError:
                 os.ftruncate(descriptor, after)
                 raise

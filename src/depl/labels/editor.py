@@ -7,15 +7,18 @@ the SVM and the neighbours, too; only a classification head cannot rank it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from depl.core import storage
 from depl.core.corpus import Label, LabelSet
 from depl.core.errors import CorpusError, RunError
+from depl.labels.computed import LAYOUT, Computed, decoded
 from depl.labels.fewshot import LabelMaker
 from depl.labels.journal import Edit, Entry, Journal, in_force
-from depl.labels.overlay import Computed, Overlay
+from depl.labels.overlay import Overlay, Revert
 from depl.run.folder import Run
 from depl.run.state import State
 
@@ -44,13 +47,49 @@ class LabelEditor:
         stages = run.manifest()["stages"]
         self._finished = "fusion" in stages
         rests_on = ["descriptions", *(["index"] if base.retriever is not None else [])]
-        self._made_from = {name: stages[name]["fingerprint"] for name in rests_on}
-        self._entries: list[Entry] = []
-        self._replay(self._journal.entries())
+        made_from = {name: stages[name]["fingerprint"] for name in rests_on}
+        self._made_from = storage.fingerprint(made_from, LAYOUT)
+        self._writing = threading.Lock()  # one edit at a time in this process
+        self._locked = False  # whether ``locked`` holds the journal
+        self._applying = threading.Lock()  # whoever changes or reads the overlay
+        self._overlay = Overlay(base)
+        self._standing: list[tuple[Entry, Revert]] = []
+        self._state: State | None = base
+        self.refresh()
 
     def state(self) -> State:
         """The run with all edits in force."""
-        return self._overlay.state()
+        state = self._state
+        if state is None:
+            with self._applying:
+                state = self._state = self._overlay.state()
+        return state
+
+    def refresh(self) -> bool:
+        """Apply what other processes have edited; whether there was anything. Never waits."""
+        if not self._journal.changed():
+            return False
+        with self._applying:
+            return self._catch_up()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others from editing, so that edits during the block wait for nobody.
+
+        Raises ``BusyError`` if another process does not finish its edit. The edits may come from
+        another thread than the lock.
+        """
+        with self._hold():
+            self._locked = True
+            try:
+                yield
+            finally:
+                self._locked = False
+
+    @contextmanager
+    def _hold(self) -> Iterator[None]:
+        with self._writing, self._journal.locked():
+            yield
 
     # The edits
 
@@ -59,7 +98,7 @@ class LabelEditor:
         labels: Sequence[Label],
         descriptions: Mapping[str, str],
         examples: Mapping[str, Sequence[str]],
-    ) -> State:
+    ) -> None:
         """Append labels."""
 
         def content() -> dict[str, Any]:
@@ -73,17 +112,16 @@ class LabelEditor:
                 ]
             }
 
-        state = self._edit("add", content)
+        self._edit("add", content)
         self._warn_of_silence(labels, examples)
-        return state
 
-    def describe(self, label_id: str, text: str) -> State:
+    def describe(self, label_id: str, text: str) -> None:
         """Replace a label's description."""
-        return self._edit(
+        self._edit(
             "describe", lambda: {"id": self._known(label_id), "text": _said(text, "description")}
         )
 
-    def rename(self, label_id: str, name: str) -> State:
+    def rename(self, label_id: str, name: str) -> None:
         """Replace a label's name."""
 
         def content() -> dict[str, Any]:
@@ -91,38 +129,44 @@ class LabelEditor:
             before = self._overlay.labels[position].name
             return {"id": label_id, "name": _said(name, "name").strip(), "before": before}
 
-        return self._edit("rename", content)
+        self._edit("rename", content)
 
-    def remove(self, label_id: str) -> State:
+    def remove(self, label_id: str) -> None:
         """Never suggest a label again."""
 
         def content() -> dict[str, Any]:
             position = self._overlay.position[self._known(label_id)]
             return {"id": label_id, "before": self._overlay.labels[position].name}
 
-        return self._edit("remove", content)
+        self._edit("remove", content)
 
-    def undo(self) -> tuple[str, State]:
+    def undo(self) -> str:
         """Take back the last edit in force; returns which it was."""
-        with self._journal.locked():
-            undone = self._journal.undo()
-            self._replay(self._journal.entries())
-        return undone.summary(), self.state()
+        with self._alone(), self._applying:
+            self._catch_up()
+            if not self._standing:
+                raise self._journal.nothing_to_undo()
+            undone = self._standing[-1][0]
+            entry, line = self._journal.draft("undo", {"of": undone.number})
+            self._write(entry, line, None)
+            self._apply(entry, None)
+        return undone.summary()
 
-    def _edit(self, edit: Edit, content: Callable[[], dict[str, Any]]) -> State:
+    def _edit(self, edit: Edit, content: Callable[[], dict[str, Any]]) -> None:
         """Check, compute, write, apply: in this order, so that an error changes nothing."""
-        with self._journal.locked():
-            entries = self._journal.entries()
-            if entries != self._entries:  # another process has edited
-                self._replay(entries)
-            entry = Entry(len(entries) + 1, "", edit, content())
+        with self._alone(), self._applying:
+            self._catch_up()
+            entry, line = self._journal.draft(edit, content())
             computed = self._compute(entry)
-            if computed is not None:
-                computed.save(self._journal.computed(entry.number), self._key(entry))
-            entry = self._journal.append(edit, entry.content)
+            self._write(entry, line, computed)
             self._apply(entry, computed)
-            self._entries = [*entries, entry]
-        return self.state()
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._locked else self._hold()
+
+    def _write(self, entry: Entry, line: bytes, computed: Computed | None) -> None:
+        self._journal.computed.append(entry.number, self._key(entry), computed)
+        self._journal.append(entry, line)
 
     def _known(self, label_id: str) -> str:
         if label_id not in self._overlay.position:
@@ -158,20 +202,74 @@ class LabelEditor:
 
     # From the journal to the state
 
-    def _replay(self, entries: Sequence[Entry]) -> None:
-        self._overlay = Overlay(self._base)
-        standing = {entry.number for entry in in_force(entries)}
-        for entry in entries:
-            if entry.number in standing:
-                self._check_fits(entry)
-                self._apply(entry, self._kept_or_computed(entry))
-            elif entry.edit == "add":
-                self._overlay.add_tombstones(_labels_of(entry), entry.number)
-        self._entries = list(entries)
+    def _catch_up(self) -> bool:
+        """Apply entries that were written since; whether there were any."""
+        from_start, entries = self._journal.read_on()
+        if not entries and not self._standing:
+            return False
+        try:
+            if from_start:
+                self._replay(entries)
+            elif not self._apply_all(entries):
+                self._replay(self._journal.entries())
+        except Exception:
+            self._journal.rewind()  # nothing that was read counts
+            raise
+        return from_start or bool(entries)
 
-    def _check_fits(self, entry: Entry) -> None:
+    def _apply_all(self, entries: Sequence[Entry]) -> bool:
+        """Apply entries that follow; False where one undoes another than the last edit."""
+        kept = self._journal.computed.read_on()
+        for entry in entries:
+            if entry.edit != "undo":
+                self._check_fits(entry, self._overlay)
+            elif not self._standing or entry.content["of"] != self._standing[-1][0].number:
+                return False
+            self._apply(entry, self._kept(entry, kept) or self._compute(entry))
+        return True
+
+    def _replay(self, entries: Sequence[Entry]) -> None:
+        """Apply all entries to the run as it was fitted."""
+        before = self._overlay, self._standing
+        self._overlay, self._standing = Overlay(self._base), []
+        self._journal.computed.rewind()
+        kept, lines = self._journal.computed.read_on(), {}
+        standing = {entry.number for entry in in_force(entries)}
+        complete = True
+        try:
+            for entry in entries:
+                computed = None
+                if entry.number in standing:
+                    self._check_fits(entry, self._overlay)
+                    computed = self._kept(entry, kept)
+                    if computed is None:
+                        computed = self._compute(entry)
+                        complete = complete and computed is None
+                    self._apply(entry, computed)
+                elif entry.edit == "add":
+                    self._overlay.add_tombstones(_labels_of(entry), entry.number)
+                lines[entry.number] = self._key(entry), computed
+        except Exception:
+            self._overlay, self._standing = before
+            raise
+        self._state = None
+        if not complete:
+            self._keep(lines)
+
+    def _keep(self, lines: Mapping[int, tuple[str, Computed | None]]) -> None:
+        """Write what was computed again; without it loading takes longer, and works."""
+        try:
+            if self._locked or self._writing.locked():
+                self._journal.computed.replace(lines)
+            else:
+                with self._journal.locked(wait=0):
+                    self._journal.computed.replace(lines)
+        except RunError as error:  # a read-only run, or one that is being edited
+            _log.info("%s", error)
+
+    def _check_fits(self, entry: Entry, overlay: Overlay) -> None:
         """Refuse an entry about labels as they were before the run was fitted again."""
-        known = self._overlay.position
+        known = overlay.position
         if entry.edit == "add":
             wrong = [x.id for x in _labels_of(entry) if x.id in known]
             trouble = "which the run has anyway"
@@ -188,40 +286,31 @@ class LabelEditor:
 
     def _apply(self, entry: Entry, computed: Computed | None) -> None:
         overlay, content = self._overlay, entry.content
+        self._state = None
+        if entry.edit == "undo":
+            self._standing.pop()[1]()
+            return
         if entry.edit == "add":
             assert computed is not None
             written = ["description" in x for x in content["labels"]]
-            overlay.add(_labels_of(entry), written, computed)
-            return
-        position = overlay.position[content["id"]]
-        if entry.edit == "remove":
-            overlay.remove(position, entry.number)
-        elif computed is not None and entry.edit == "describe":
-            overlay.describe(position, computed)
-        elif computed is not None:
-            overlay.rename(position, content["name"], computed)
+            revert = overlay.add(_labels_of(entry), written, computed, entry.number)
+        else:
+            position = overlay.position[content["id"]]
+            if computed is None:
+                revert = overlay.remove(position, entry.number)
+            elif entry.edit == "describe":
+                revert = overlay.describe(position, computed)
+            else:
+                revert = overlay.rename(position, content["name"], computed)
+        self._standing.append((entry, revert))
 
-    def _kept_or_computed(self, entry: Entry) -> Computed | None:
-        """What was computed for an entry; computed again if the run has been fitted since."""
-        if entry.edit == "remove":
-            return None
-        folder, key = self._journal.computed(entry.number), self._key(entry)
-        kept = Computed.load(folder, key)
-        if kept is not None:
-            return kept
-        computed = self._compute(entry)
-        assert computed is not None
-        try:
-            computed.save(folder, key)
-        except RunError as error:  # a read-only run can still be used
-            _log.info("%s", error)
-        return computed
+    def _kept(self, entry: Entry, kept: Mapping[int, tuple[str, bytes]]) -> Computed | None:
+        """What was computed for an entry, where it was kept and the run not fitted since."""
+        key, content = kept.get(entry.number, ("", b""))
+        return decoded(content) if key == self._key(entry) else None
 
     def _key(self, entry: Entry) -> str:
-        # With the fields: files of an older version have others, and are computed again.
-        fields = list(Computed.__dataclass_fields__)
-        content = storage.plain(entry.content)
-        return storage.fingerprint(entry.edit, content, self._made_from, fields)
+        return f"{self._made_from}-{entry.digest}"
 
     # What is computed for an edit
 
@@ -233,7 +322,7 @@ class LabelEditor:
             return self._maker.make(
                 labels, texts, [x.get("examples", []) for x in content["labels"]]
             )
-        if entry.edit == "remove":
+        if entry.edit in ("remove", "undo"):
             return None
         position = overlay.position[content["id"]]
         label = overlay.labels[position]

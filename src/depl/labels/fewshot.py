@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from depl.core.corpus import Label, LabelSet
-from depl.labels.overlay import Computed
+from depl.labels.computed import Computed
+from depl.labels.growing import Rows
 from depl.neural.tokens import Tokens, token_counter, tokenize
 from depl.run.folder import Run
 from depl.run.state import State
@@ -130,11 +131,11 @@ class LabelMaker:
         vectors, name_vectors = self._encode(labels, texts, descriptions)
         return Computed(
             descriptions,
-            self._base.features.transform(names),
+            Rows.of(self._base.features.transform(names)),
             owner,
             vectors,
             name_vectors,
-            weights,
+            Rows.of(weights),
             bias,
             heaviest.indices,
             heaviest.weights,

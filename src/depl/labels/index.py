@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,9 @@ class OverlaidIndex(LabelIndex):
     ----------
     base : LabelIndex
         The run's own.
-    vectors : mapping of int to array
-        New vectors, by position.
-    gone : sequence of int
+    positions, vectors : arrays of shape (n_new,), (n_new, size)
+        New vectors and their positions, ascending.
+    gone : array of int
         Positions that the run's own index must not return.
     n : int
         How many positions there are now.
@@ -33,17 +32,16 @@ class OverlaidIndex(LabelIndex):
     def __init__(
         self,
         base: LabelIndex,
-        vectors: Mapping[int, NDArray[np.float32]],
+        positions: NDArray[np.integer],
+        vectors: NDArray[np.float32],
         *,
-        gone: Sequence[int],
+        gone: NDArray[np.integer],
         n: int,
     ) -> None:
-        size = base.vectors.shape[1]
         self._base = base
-        self._positions = np.array(sorted(vectors), np.int32)
-        rows = [vectors[int(p)] for p in self._positions]
-        self._extra = LabelIndex(np.array(rows, np.float32).reshape(len(rows), size))
-        self._gone = np.array(sorted({p for p in gone if p < len(base)}), np.int32)
+        self._positions = positions.astype(np.int32)
+        self._extra = LabelIndex(vectors)
+        self._gone = gone[gone < len(base)].astype(np.int32)
         self._n = n
 
     @property

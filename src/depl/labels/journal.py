@@ -4,12 +4,13 @@
 edit counts; a line left incomplete by a kill or a power cut is ignored, and removed by the next
 write. Undoing is an edit, too: it cancels the last one that is still in force.
 
-What was computed for an edit is kept next to the journal, in a folder named by the entry's number.
-It is written before the line, and can be computed again from the line.
+Writers hold a lock; readers never wait for it. Reading goes on where it ended, so that neither an
+edit nor a look for those of other processes costs more when there are many.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -19,11 +20,19 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from depl.core.errors import RunError
-from depl.core.storage import append, explain_os_errors, flush, locked
+from depl.core.lines import LineFile
+from depl.core.locks import locked
+from depl.labels.computed import ComputedLog
 
 Edit = Literal["add", "describe", "rename", "remove", "undo"]
+_EDITS = get_args(Edit)
 
 _NAMED = 3  # labels that a summary names before it counts the rest
+_WAIT = 5.0  # seconds for another process to finish its edit; most take milliseconds
+
+
+class NothingToUndoError(RunError):
+    """No edit is in force that could be undone."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +51,15 @@ class Entry:
         Its data: ``labels`` of an add (each with ``id``, ``name``, ``alt_names``, ``description``
         and ``examples``); ``id`` and ``text``, or ``name`` and ``before``, of the others; ``of``,
         the entry that is cancelled, of an undo.
+    digest : str
+        Hash of its line.
     """
 
     number: int
     time: str
     edit: Edit
     content: Mapping[str, Any]
+    digest: str = ""
 
     def summary(self) -> str:
         """What was done, in words.
@@ -89,75 +101,131 @@ class Journal:
 
     def __init__(self, run: Path) -> None:
         self.folder = run / "labels"
-        self.path = self.folder / "journal.jsonl"
+        self.computed = ComputedLog(self.folder)
+        self._file = LineFile(self.folder / "journal.jsonl")
+        self._n = 0  # entries that were read
 
-    def exists(self) -> bool:
-        """Whether there was any edit."""
-        return self.path.exists()
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
 
-    def locked(self) -> AbstractContextManager[None]:
-        """Wait until no other process or thread edits these labels, and lock them out."""
-        return locked(self.folder / ".lock")
+    def locked(self, wait: float = _WAIT) -> AbstractContextManager[None]:
+        """Keep others from editing these labels; wait so many seconds if somebody does."""
+        return locked(
+            self.folder / ".lock",
+            busy=f"Another process is editing the labels of {self.folder.parent}",
+            remedy=f"Nothing was changed after {wait:g} s of waiting. Try again when it is done.",
+            wait=wait,
+        )
 
     def entries(self) -> list[Entry]:
         """All complete entries, including undone ones and undos."""
-        lines = self._whole().split(b"\n")[:-1]
-        return [self._parsed(line, number) for number, line in enumerate(lines, start=1)]
+        self.rewind()
+        return self.read_on()[1]
 
-    def append(self, edit: Edit, content: Mapping[str, Any]) -> Entry:
-        """Write one entry; when this returns, it is on disk. The lock must be held."""
-        whole = self._whole()
-        number = whole.count(b"\n") + 1
-        entry = Entry(number, datetime.now(UTC).isoformat(timespec="seconds"), edit, content)
-        line = {"entry": number, "time": entry.time, "edit": edit, **content}
-        raw = json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n"
-        append(self.path, raw, after=len(whole))
-        if number == 1:  # the file is new in its folder, and the folder may be
-            with explain_os_errors(self.path):
-                flush(self.folder)
-                flush(self.folder.parent)
-        return entry
+    def changed(self) -> bool:
+        """Whether there may be something new to read; next to no work."""
+        return self._file.changed()
+
+    def rewind(self) -> None:
+        """Let the next reading begin with the first entry."""
+        self._file.rewind()
+
+    def read_on(self) -> tuple[bool, list[Entry]]:
+        """Entries that were not read before, and whether they start with the first one."""
+        from_start, lines = self._file.read_on()
+        first = 1 if from_start else self._n + 1
+        try:
+            entries = [self._parsed(line, number) for number, line in enumerate(lines, first)]
+            self._n = first - 1 + len(entries)
+            if from_start:
+                self._check_complete()
+        except RunError:
+            self.rewind()
+            raise
+        return from_start, entries
+
+    def draft(self, edit: Edit, content: Mapping[str, Any]) -> tuple[Entry, bytes]:
+        """The entry that comes next, and its line. The lock must be held, and all be read."""
+        number, now = self._n + 1, datetime.now(UTC).isoformat(timespec="seconds")
+        line = {"entry": number, "time": now, "edit": edit, **content}
+        raw = json.dumps(line, ensure_ascii=False).encode("utf-8")
+        return Entry(number, now, edit, content, _digest(raw)), raw + b"\n"
+
+    def append(self, entry: Entry, line: bytes) -> None:
+        """Write what ``draft`` gave; when this returns, it is on disk."""
+        self._file.append(line)
+        self._n = entry.number
 
     def undo(self) -> Entry:
         """Cancel the last edit that is in force; returns that edit. The lock must be held."""
         standing = in_force(self.entries())
         if not standing:
-            raise RunError(
-                f"There is nothing to undo: no edit of the labels of {self.folder.parent} is in "
-                f"force. `depl labels {self.folder.parent} history` lists what was done."
-            )
-        self.append("undo", {"of": standing[-1].number})
+            raise self.nothing_to_undo()
+        entry, line = self.draft("undo", {"of": standing[-1].number})
+        self.computed.append(entry.number, entry.digest, None)
+        self.append(entry, line)
         return standing[-1]
 
-    def computed(self, number: int) -> Path:
-        """Where what was computed for an entry is kept."""
-        return self.folder / f"{number:06d}"
+    def nothing_to_undo(self) -> NothingToUndoError:
+        """What to raise when no edit is in force."""
+        return NothingToUndoError(
+            f"There is nothing to undo: no edit of the labels of {self.folder.parent} is in "
+            f"force. `depl labels {self.folder.parent} history` lists what was done."
+        )
 
-    def _whole(self) -> bytes:
-        """The journal without an incomplete last line."""
-        try:
-            raw = self.path.read_bytes()
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
+    def _check_complete(self) -> None:
+        """Refuse a journal from which entries have vanished at the end, or all of them."""
+        made = self.computed.last_entry()
+        if made > self._n + 1:  # a kill may come between the two files
             raise RunError(
-                f"{self.path} cannot be read ({error.strerror}). Check permissions and the disk."
-            ) from error
-        return raw[: raw.rfind(b"\n") + 1]
+                f"{self.path} has {self._n:,} entries, but at least {made - 1:,} were made: the "
+                f"others are lost. Put the file back from a copy or, to do without them, delete "
+                f"{self.computed.path}."
+            )
 
     def _parsed(self, line: bytes, number: int) -> Entry:
         try:
             value = json.loads(line)
-            entry = Entry(value.pop("entry"), value.pop("time"), value.pop("edit"), value)
-            if entry.number != number or entry.edit not in get_args(Edit):
+            entry = Entry(
+                value.pop("entry"), value.pop("time"), value.pop("edit"), value, _digest(line)
+            )
+            if entry.number != number or entry.edit not in _EDITS:
                 raise ValueError(f"entry {entry.number} with the edit {entry.edit!r}")
-            entry.summary()  # reads every field that an edit of this kind must have
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            _check(entry)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise RunError(
-                f"{self.path}:{number} is damaged ({error!r}). Put the file back from a copy, or "
-                f"cut it before this line: the edits above it stay."
+                f"{self.path}:{number} is damaged ({error!r:.300}). Put the file back from a copy, "
+                f"or cut it before this line and delete {self.computed.path}: the edits above it "
+                f"stay."
             ) from error
         return entry
+
+
+def _check(entry: Entry) -> None:
+    """Refuse an entry that lacks a field of its kind, or has another type there."""
+    c = entry.content
+    if entry.edit == "add":
+        for label in c["labels"]:
+            texts = [*label["alt_names"], *label.get("examples", ()), label.get("description", "")]
+            _check_texts(label["id"], label["name"], *texts)
+    elif entry.edit == "undo":
+        if not isinstance(c["of"], int):
+            raise TypeError(f"undo of {c['of']!r}")
+    else:
+        fields = {"describe": ["text"], "rename": ["name", "before"], "remove": ["before"]}
+        _check_texts(c["id"], *(c[field] for field in fields[entry.edit]))
+
+
+def _check_texts(*values: object) -> None:
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f"{value!r} where a text should be")
+
+
+def _digest(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()[:32]
 
 
 def in_force(entries: Sequence[Entry]) -> list[Entry]:

@@ -2,24 +2,24 @@
 
 Labels are appended and never moved: a position always means the same label. A removed label, or one
 whose addition was undone, keeps its position as a tombstone that is never ranked.
+
+What an edit costs does not depend on how many there were: what belongs to labels is in arrays that
+grow at their end, each label says where its own begins, and ``state`` gathers all of it at once.
 """
 
 from __future__ import annotations
 
-import copy
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from depl.core.corpus import Label, LabelSet
-from depl.core.errors import RunError
-from depl.core.storage import read_tensors, write_tensors
+from depl.labels.computed import Computed
+from depl.labels.growing import Growing, GrowingRows, Rows, spans
 from depl.labels.index import OverlaidIndex
 from depl.neural.index import LabelIndex
 from depl.run.state import State
@@ -29,75 +29,15 @@ from depl.sparse.svm import OneVsAllSVM
 if TYPE_CHECKING:
     from depl.neural.retriever import TextRetriever
 
-_FILE = "computed.safetensors"
-_KEY = "key"
+Revert = Callable[[], None]  # takes back the last change that is still in force
 
-
-@dataclass(frozen=True)
-class Computed:
-    """What was computed for the n labels of one edit.
-
-    Parameters
-    ----------
-    descriptions : list of str
-        The text that describes each label.
-    names, owner : csr_array, array
-        Tf-idf of what is matched with texts, and to which of the n labels each row belongs.
-    vectors : array of shape (n, size)
-        Their vectors in the label index; (n, 0) in a run without one.
-    name_vectors : array of shape (n, size)
-        Those of their names alone in the index of names; (n, 0) likewise.
-    weights, bias : csr_array of shape (n, n_terms), array of shape (n,)
-        Their SVMs; -inf where there is none. Of added labels only.
-    keyword_terms, keyword_weights : arrays of shape (n, n_keywords)
-        As in ``Keywords``. Of added labels only.
-    documents : array of shape (n_examples, size)
-        Vectors of the example documents; (n_examples, 0) in a run without an encoder.
-    rows : array of shape (n_examples,)
-        The training document that an example is, or -1.
-    carried : array of shape (n_pairs, 2)
-        Pairs of an example and the one of the n labels it is an example of.
-    """
-
-    descriptions: list[str]
-    names: csr_array
-    owner: NDArray[np.int64]
-    vectors: NDArray[np.float32]
-    name_vectors: NDArray[np.float32]
-    weights: csr_array
-    bias: NDArray[np.float32]
-    keyword_terms: NDArray[np.int32]
-    keyword_weights: NDArray[np.float32]
-    documents: NDArray[np.float32]
-    rows: NDArray[np.int64]
-    carried: NDArray[np.int64]
-
-    def save(self, folder: Path, key: str) -> None:
-        """Write all of it; ``key`` says what it was computed from."""
-        arrays = vars(self) | {
-            "descriptions": _bytes(json.dumps(self.descriptions)),
-            _KEY: _bytes(key),
-        }
-        write_tensors(folder / _FILE, arrays)
-
-    @classmethod
-    def load(cls, folder: Path, key: str) -> Computed | None:
-        """Read what ``save`` wrote; None where it is missing, damaged, or of another key."""
-        try:
-            arrays = read_tensors(folder / _FILE, _KEY, *cls.__dataclass_fields__)
-        except RunError:
-            return None
-        if arrays.pop(_KEY).tobytes() != key.encode():
-            return None
-        return cls(**arrays | {"descriptions": json.loads(arrays["descriptions"].tobytes())})
-
-
-def _bytes(text: str) -> NDArray[np.uint8]:
-    return np.frombuffer(text.encode(), np.uint8)
+_OWN = -1  # what belongs to the label is the run's own
 
 
 class Overlay:
     """The edits so far, label by label.
+
+    Every change returns a function that takes it back. They must be called in reverse order.
 
     Parameters
     ----------
@@ -114,24 +54,36 @@ class Overlay:
         self.keywords = list(base.keywords)
         self.written: set[int] = set()  # labels with a description written by a person
         self.removed: dict[int, str] = {}
-        self._counts: list[int] = []
-        self._names: dict[int, csr_array] = {}
-        self._vectors: dict[int, NDArray[np.float32]] = {}
-        self._name_vectors: dict[int, NDArray[np.float32]] = {}
-        self._svms: list[tuple[csr_array, NDArray[np.float32]]] = []
-        self._documents: list[NDArray[np.float32]] = []
-        self._carried: list[NDArray[np.int64]] = []  # pairs of document row and label position
+        n, n_terms = len(self.labels), base.svm.weights_.shape[1]
+        # By position of the label:
+        self._gone = Growing(np.zeros(n, bool))
+        self._counts = Growing(np.asarray(base.train_counts, np.int64))
+        self._bias = Growing(np.asarray(base.svm.bias_, np.float32))
+        self._first_name = Growing(np.full(n, _OWN, np.int64))  # its first row in _names
+        self._n_names = Growing(np.zeros(n, np.int64))
+        self._vector = Growing(np.full(n, _OWN, np.int64))  # its row in _vectors and _name_vectors
+        # What these lead to:
+        self._names = GrowingRows(n_terms)
+        self._vectors, self._name_vectors = _vectors_like(base)
+        self._weights = GrowingRows(n_terms)  # of added labels
+        self._documents = Growing(self._vectors.array)
+        self._carried = Growing(np.empty((0, 2), np.int64))  # pairs of document row and label
+        self._weighted: tuple[int, OneVsAllSVM] = 0, base.svm  # with so many of the added labels
 
-    def add(self, labels: Sequence[Label], written: Sequence[bool], computed: Computed) -> None:
-        """Append labels."""
-        first = len(self.labels)
+    # The edits
+
+    def add(
+        self, labels: Sequence[Label], written: Sequence[bool], computed: Computed, entry: int
+    ) -> Revert:
+        """Append labels; ``entry`` is the number of the edit."""
+        first, before = len(self.labels), (len(self._documents), len(self._carried))
         self._append(labels)
         self.position |= {label.id: first + i for i, label in enumerate(labels)}
-        counts = np.bincount(computed.carried[:, 1], minlength=len(labels))
-        self._counts += counts.tolist()
-        self._svms.append((computed.weights, computed.bias))
+        self._counts.append(np.bincount(computed.carried[:, 1], minlength=len(labels)))
+        self._bias.append(computed.bias)
+        self._weights.append(computed.weights)
+        self._set(range(first, len(self.labels)), computed)
         for i in range(len(labels)):
-            self._set(first + i, computed, i)
             if written[i]:
                 self.written.add(first + i)
             pairs = zip(computed.keyword_terms[i], computed.keyword_weights[i], strict=True)
@@ -139,9 +91,17 @@ class Overlay:
         if self.base.retriever is not None and len(computed.rows):
             self._add_documents(computed, first)
 
+        def revert() -> None:
+            self._cut(first)
+            self._documents.cut(before[0])
+            self._carried.cut(before[1])
+            self.add_tombstones(labels, entry)
+
+        return revert
+
     def _add_documents(self, computed: Computed, first: int) -> None:
         assert self.base.retriever is not None
-        n_documents = self.base.retriever.retriever.Y.shape[0] + sum(map(len, self._documents))
+        n_documents = self.base.retriever.retriever.Y.shape[0] + len(self._documents)
         unseen = computed.rows < 0
         rows = np.where(unseen, n_documents + np.cumsum(unseen) - 1, computed.rows)
         example, label = computed.carried.T
@@ -150,49 +110,114 @@ class Overlay:
 
     def add_tombstones(self, labels: Sequence[Label], entry: int) -> None:
         """Fill the positions of labels whose addition was undone."""
-        for i, label in enumerate(labels, start=len(self.labels)):
-            self.removed[i] = label.id
+        first, n = len(self.labels), len(labels)
         self._append([_tombstone(label, entry) for label in labels])
-        self._counts += [0] * len(labels)
-        none = csr_array((len(labels), self.base.svm.weights_.shape[1]), dtype=np.float32)
-        self._svms.append((none, np.full(len(labels), -np.inf, np.float32)))
+        for i, label in enumerate(labels, start=first):
+            self.removed[i] = label.id
+        self._gone.array[first:] = True
+        self._counts.append(np.zeros(n, np.int64))
+        self._bias.append(np.full(n, -np.inf, np.float32))
+        self._weights.append(Rows.empty(n))
 
     def _append(self, labels: Sequence[Label]) -> None:
+        n = len(labels)
         self.labels += labels
         self.descriptions += [label.name for label in labels]
         self.keywords += [[] for _ in labels]
+        self._gone.append(np.zeros(n, bool))
+        for rows in (self._first_name, self._vector):
+            rows.append(np.full(n, _OWN))
+        self._n_names.append(np.zeros(n, np.int64))
 
-    def describe(self, position: int, computed: Computed) -> None:
+    def _cut(self, n: int) -> None:
+        """Forget all labels but the first n."""
+        for label in self.labels[n:]:
+            del self.position[label.id]
+        self.written -= set(range(n, len(self.labels)))
+        for values in (self.labels, self.descriptions, self.keywords):
+            del values[n:]
+        columns: list[Growing[Any]] = [self._gone, self._counts, self._bias]
+        for column in (*columns, self._first_name, self._n_names, self._vector):
+            column.cut(n)
+        self._weights.cut(n - len(self.base.labels))
+        if self._weighted[0] > len(self._weights):
+            self._weighted = 0, self.base.svm
+
+    def describe(self, position: int, computed: Computed) -> Revert:
         """Give a label a description that a person wrote."""
+        was_written, restore = position in self.written, self._before(position)
         self.written.add(position)
-        self._set(position, computed, 0)
+        self._set([position], computed)
 
-    def rename(self, position: int, name: str, computed: Computed) -> None:
+        def revert() -> None:
+            restore()
+            if not was_written:
+                self.written.discard(position)
+
+        return revert
+
+    def rename(self, position: int, name: str, computed: Computed) -> Revert:
         """Give a label another name, and the description that goes with it."""
+        restore = self._before(position)
         self.labels[position] = replace(self.labels[position], name=name)
-        self._set(position, computed, 0)
+        self._set([position], computed)
+        return restore
 
-    def remove(self, position: int, entry: int) -> None:
+    def remove(self, position: int, entry: int) -> Revert:
         """Make a label a tombstone; its id is free for another."""
         label = self.labels[position]
         del self.position[label.id]
         self.removed[position] = label.id
+        self._mark(position, gone=True)
         self.labels[position] = _tombstone(label, entry)
 
-    def _set(self, position: int, computed: Computed, i: int) -> None:
-        self.descriptions[position] = computed.descriptions[i]
-        self._names[position] = csr_array(computed.names[computed.owner == i])
+        def revert() -> None:
+            self.position[label.id] = position
+            del self.removed[position]
+            self._mark(position, gone=False)
+            self.labels[position] = label
+
+        return revert
+
+    def _mark(self, position: int, *, gone: bool) -> None:
+        self._gone.own()[position] = gone
+
+    def _before(self, position: int) -> Revert:
+        """Puts back the label, its description and its rows as they are now."""
+        label, text = self.labels[position], self.descriptions[position]
+        columns = (self._first_name, self._n_names, self._vector)
+        values = [column.array[position] for column in columns]
+
+        def restore() -> None:
+            self.labels[position], self.descriptions[position] = label, text
+            for column, value in zip(columns, values, strict=True):
+                column.own()[position] = value
+
+        return restore
+
+    def _set(self, positions: Sequence[int], computed: Computed) -> None:
+        """Take what was computed for these labels, in this order."""
+        counts = np.bincount(computed.owner, minlength=len(positions))
+        first, where = len(self._names), np.asarray(positions)
+        self._names.append(computed.names)
+        self._first_name.own()[where] = first + np.cumsum(counts) - counts
+        self._n_names.own()[where] = counts
         if computed.vectors.shape[1]:
-            self._vectors[position] = computed.vectors[i]
-        if computed.name_vectors.shape[1]:
-            self._name_vectors[position] = computed.name_vectors[i]
+            self._vector.own()[where] = len(self._vectors) + np.arange(len(positions))
+            self._vectors.append(computed.vectors)
+            if computed.name_vectors.shape[1]:
+                self._name_vectors.append(computed.name_vectors)
+        for position, text in zip(positions, computed.descriptions, strict=True):
+            self.descriptions[position] = text
+
+    # The run with the edits in it
 
     def state(self) -> State:
         """The run with all edits applied."""
         return replace(
             self.base,
             labels=LabelSet(self.labels),
-            train_counts=np.concatenate([self.base.train_counts, np.array(self._counts, np.int64)]),
+            train_counts=self._counts.array.copy(),
             svm=self._svm(),
             names=self._name_match(),
             retriever=self._retriever(),
@@ -202,73 +227,88 @@ class Overlay:
         )
 
     def _svm(self) -> OneVsAllSVM:
-        svm = copy.copy(self.base.svm)
-        weights, bias = [svm.weights_, *(w for w, _ in self._svms)], [b for _, b in self._svms]
-        svm.weights_ = csr_array(vstack(weights, format="csr"))
-        svm.bias_ = np.concatenate([svm.bias_, *bias])
-        svm.gap_ = np.concatenate([svm.gap_, np.zeros(len(self._counts), np.float32)])
-        if self.removed:
-            svm.weights_ = _without_rows(svm.weights_, list(self.removed))
-            svm.bias_[list(self.removed)] = -np.inf
+        """The SVM with the added labels; those that are gone keep weights, but are never ranked."""
+        done, svm = self._weighted
+        if self._weights.filled_from(done):
+            done = len(self._weights)
+            svm = self.base.svm.with_labels(self._weights.take(np.arange(done)))
+            self._weighted = done, svm
+        silent = csr_array((len(self._weights) - done, svm.weights_.shape[1]), dtype=np.float32)
+        svm = svm.with_labels(silent)
+        bias = self._bias.array.copy()
+        bias[self._gone.array] = -np.inf
+        svm.bias_ = bias
         return svm
 
     def _name_match(self) -> NameMatch:
-        base, n_base = self.base.names, len(self.base.labels)
-        changed = np.zeros(n_base, bool)
-        changed[[p for p in (*self._names, *self.removed) if p < n_base]] = True
-        kept = ~changed[base.owner]
-        new = {p: rows for p, rows in self._names.items() if p not in self.removed}
-        owner = [np.full(rows.shape[0], p) for p, rows in new.items()]
-        owners = np.concatenate([base.owner[kept], *owner]).astype(np.int64)
-        names = csr_array(vstack([base.names[kept], *new.values()], format="csr"))
-        order = np.argsort(owners, kind="stable")
-        return NameMatch(csr_array(names[order]), owners[order])
+        base, gone = self.base.names, self._gone.array
+        changed = self._first_name.array != _OWN
+        own = base.names, base.owner
+        touched = (changed | gone)[: len(self.base.labels)]
+        if touched.any():
+            kept = ~touched[base.owner]
+            own = base.names[kept], base.owner[kept]
+        new = np.flatnonzero(changed & ~gone)
+        counts = self._n_names.array[new]
+        rows, _ = spans(self._first_name.array[new], counts)
+        names = csr_array(vstack([own[0], self._names.take(rows)], format="csr"))
+        owners = np.concatenate([own[1], np.repeat(new, counts)]).astype(np.int64)
+        if len(new) and new[0] < len(self.base.labels):
+            order = np.argsort(owners, kind="stable")
+            names, owners = csr_array(names[order]), owners[order]
+        return NameMatch(names, owners)
 
     def _retriever(self) -> TextRetriever | None:
         if self.base.retriever is None:
             return None
-        retriever = copy.copy(self.base.retriever.retriever)
+        retriever = copy(self.base.retriever.retriever)
         retriever.labels = self._overlaid(retriever.labels, self._vectors)
         if retriever.names is not None:
             retriever.names = self._overlaid(retriever.names, self._name_vectors)
-        n_base = len(retriever.documents)
-        extra = [row for block in self._documents for row in block]
-        if extra:
-            placed = {n_base + i: row for i, row in enumerate(extra)}
+        n_base, extra = len(retriever.documents), self._documents.array
+        if len(extra):
+            places = np.arange(n_base, n_base + len(extra))
+            none = np.empty(0, np.int64)
             retriever.documents = OverlaidIndex(
-                retriever.documents, placed, gone=[], n=n_base + len(extra)
+                retriever.documents, places, extra.copy(), gone=none, n=n_base + len(extra)
             )
         retriever.Y = self._carriers(retriever.Y, n_base + len(extra))
         return replace(self.base.retriever, retriever=retriever)
 
-    def _overlaid(
-        self, index: LabelIndex, changed: Mapping[int, NDArray[np.float32]]
-    ) -> LabelIndex:
+    def _overlaid(self, index: LabelIndex, vectors: Growing[np.float32]) -> LabelIndex:
         """An index of the labels with all changes, without tombstones."""
-        if not changed and not self.removed:
+        gone, changed = self._gone.array, self._vector.array != _OWN
+        if not gone.any() and not changed.any():
             return index
-        vectors = {p: v for p, v in changed.items() if p not in self.removed}
-        return OverlaidIndex(index, vectors, gone=[*changed, *self.removed], n=len(self.labels))
+        new = np.flatnonzero(changed & ~gone)
+        return OverlaidIndex(
+            index,
+            new,
+            vectors.array[self._vector.array[new]],
+            gone=np.flatnonzero(changed | gone),
+            n=len(self.labels),
+        )
 
     def _carriers(self, Y: csr_array, n_documents: int) -> csr_array:
         """Which document carries which label: examples last, tombstones on no document."""
+        shape = (n_documents, len(self.labels))
+        if not len(self._carried) and not self.removed:
+            return csr_array((Y.data, Y.indices, Y.indptr), shape=shape)
         rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
-        pairs = np.concatenate([np.stack([rows, Y.indices], axis=1), *self._carried])
-        pairs = pairs[~np.isin(pairs[:, 1], list(self.removed))]
+        pairs = np.concatenate([np.stack([rows, Y.indices], axis=1), self._carried.array])
+        pairs = pairs[~self._gone.array[pairs[:, 1]]]
         ones = np.ones(len(pairs), np.float32)
-        return csr_array((ones, tuple(pairs.T)), shape=(n_documents, len(self.labels)))
+        return csr_array((ones, tuple(pairs.T)), shape=shape)
+
+
+def _vectors_like(base: State) -> tuple[Growing[np.float32], Growing[np.float32]]:
+    """Room for vectors of labels and of names, as long as those of the run."""
+    if base.retriever is None:
+        return Growing(np.empty((0, 0), np.float32)), Growing(np.empty((0, 0), np.float32))
+    size = base.retriever.retriever.labels.vectors.shape[1]
+    return Growing(np.empty((0, size), np.float32)), Growing(np.empty((0, size), np.float32))
 
 
 def _tombstone(label: Label, entry: int) -> Label:
     """The label under an id of its own, so that its former id can be used again."""
     return replace(label, id=f"{label.id} (removed, entry {entry})")
-
-
-def _without_rows(matrix: csr_array, rows: Sequence[int]) -> csr_array:
-    """The matrix with nothing in these rows."""
-    lengths = np.diff(matrix.indptr)
-    kept = np.ones(matrix.shape[0], bool)
-    kept[list(rows)] = False
-    entries = np.repeat(kept, lengths)
-    indptr = np.concatenate([[0], np.cumsum(np.where(kept, lengths, 0))])
-    return csr_array((matrix.data[entries], matrix.indices[entries], indptr), shape=matrix.shape)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from depl.core.ranking import Ranking
 from depl.fusion.fusion import FUSION, Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.labels.editor import LabelEditor
-from depl.labels.journal import Journal
 from depl.model.explanation import Explanation, Match, depth, explain, matched_keywords
 from depl.model.similar import TrainingDocuments, nearest_labels
 from depl.run.folder import Run
@@ -60,10 +59,6 @@ class Classifier:
     run : Run or None
         The folder it was loaded from: only then can labels be edited and neighbours be shown.
 
-    Attributes
-    ----------
-    state : State
-        Replaced as a whole when labels are edited: read several things from one ``state``.
     """
 
     def __init__(
@@ -76,15 +71,16 @@ class Classifier:
         thresholds: Thresholds | None = None,
         run: Run | None = None,
     ) -> None:
-        self.state = self._base = state
         self.n_train = n_train
         self.fusion = fusion
         self.name = name
         self.thresholds = thresholds
         self._run = run
         self.training = None if run is None else TrainingDocuments(run)
-        if run is not None and Journal(run.path).exists():
-            self.state = self._editor.state()
+        self._base = state
+        alone = "svm" if fusion is None else fusion.chosen_
+        decided_by = None if alone == FUSION else alone
+        self._edits = None if run is None else LabelEditor(run, state, decided_by)
 
     @classmethod
     def load(cls, path: str | Path) -> Classifier:
@@ -99,6 +95,14 @@ class Classifier:
             thresholds=None if fusion is None else run.thresholds(),
             run=run,
         )
+
+    @property
+    def state(self) -> State:
+        """The run with the edits of its labels; another object after every edit.
+
+        Read several things from one ``state``.
+        """
+        return self._base if self._edits is None else self._edits.state()
 
     @property
     def labels(self) -> LabelSet:
@@ -253,32 +257,40 @@ class Classifier:
         examples : mapping of str to sequence of str, optional
             By label id, texts of documents that deserve the label.
         """
-        self.state = self._editor.add(labels, descriptions or {}, examples or {})
+        self._editor.add(labels, descriptions or {}, examples or {})
 
     def describe_label(self, label_id: str, text: str) -> None:
         """Replace a label's description."""
-        self.state = self._editor.describe(label_id, text)
+        self._editor.describe(label_id, text)
 
     def rename_label(self, label_id: str, name: str) -> None:
         """Replace a label's name."""
-        self.state = self._editor.rename(label_id, name)
+        self._editor.rename(label_id, name)
 
     def remove_label(self, label_id: str) -> None:
         """Never suggest a label again; its id can be reused."""
-        self.state = self._editor.remove(label_id)
+        self._editor.remove(label_id)
 
     def undo(self) -> str:
         """Take back the last edit of labels that is in force; returns which it was."""
-        undone, self.state = self._editor.undo()
-        return undone
+        return self._editor.undo()
 
-    @cached_property
+    def refresh(self) -> bool:
+        """Apply edits that other processes have made since; whether there were any.
+
+        This waits for nobody and, where there is nothing new, takes microseconds.
+        """
+        return self._edits is not None and self._edits.refresh()
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep others from editing the labels while the block runs; see ``LabelEditor.locked``."""
+        return self._editor.locked()
+
+    @property
     def _editor(self) -> LabelEditor:
-        """Made when labels are, or have been, edited; suggesting alone does not need it."""
-        if self._run is None:
+        if self._edits is None:
             raise RunError(
                 "This classifier was not loaded from a run folder, so there is nowhere to keep "
                 "edits of its labels. Classifier.load(RUN) gives one that can be edited."
             )
-        alone = "svm" if self.fusion is None else self.fusion.chosen_
-        return LabelEditor(self._run, self._base, None if alone == FUSION else alone)
+        return self._edits

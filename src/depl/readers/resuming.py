@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
 from depl.core.errors import ConfigError, RunError
-from depl.core.storage import explain_os_errors, flush, locked
+from depl.core.locks import locked
+from depl.core.storage import explain_os_errors, flush
 from depl.readers.document import Document
 from depl.readers.stores import open_store
 from depl.readers.suggestions import PLAIN, Form, Suggested
@@ -187,9 +188,9 @@ class SuggestionFile:
         """Cut off what came after the last point, or start over."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._log = self._log_path.open("ab")
-        busy = f"Another process is writing {self.path} right now."
+        busy = f"Another process is writing {self.path} right now"
         self._held.enter_context(
-            locked(self._lock_path, busy=f"{busy} Wait for it, or name another file.")
+            locked(self._lock_path, busy=busy, remedy="Wait for it, or name another file.")
         )
         self._log.truncate(self._log_size)
         if not self._log_size:

@@ -42,6 +42,7 @@ from depl.core import storage
 from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import RunError
 from depl.core.hashes import FileRecord, first_difference
+from depl.core.locks import locked
 from depl.core.ranking import Ranking
 from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Thresholds
@@ -172,9 +173,10 @@ class Run:
 
     def locked(self) -> AbstractContextManager[None]:
         """Prevent a second process from fitting the same folder at the same time."""
-        busy = f"Another process is fitting {self.path} right now."
-        return storage.locked(
-            self.path / ".lock", busy=f"{busy} Wait for it, or choose another --out."
+        return locked(
+            self.path / ".lock",
+            busy=f"Another process is fitting {self.path} right now",
+            remedy="Wait for it, or choose another --out.",
         )
 
     # What the stages made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -10,21 +11,18 @@ from pathlib import Path
 from typing import TypeVar
 
 from depl.core.errors import DeplError, RunError
-from depl.labels.journal import Journal, in_force
 from depl.model.classifier import Classifier
 from depl.server.answers import Question, present, suggest
 from depl.server.batching import Batcher, Batching, TooLateError
 from depl.server.catalogue import Catalogue
+from depl.server.logs import log_event
 from depl.server.metrics import Metrics
 from depl.server.schemas import LabelList, Sort, SuggestedLabel
 
 T = TypeVar("T")
 
+_PATIENCE = 1.0  # seconds before edits that could not be read are looked at again
 _WARM_UP = "The first text takes longer than all others."
-
-
-class NothingToUndoError(DeplError):
-    """There is no change left that could be undone."""
 
 
 class LiveModel:
@@ -49,8 +47,9 @@ class LiveModel:
         self._run = run
         self._catalogue: Catalogue | None = None
         self._batcher: Batcher[Question, list[SuggestedLabel]] = Batcher(
-            lambda questions: suggest(self._model, questions), batching, metrics.batch_done
+            lambda questions: suggest(self._fresh(), questions), batching, metrics.batch_done
         )
+        self._look_again = 0.0  # when to look for edits again, after they could not be read
         # A change made while the run is read from disk would be missing in the new model.
         self._changing = asyncio.Lock()
         self._metrics = metrics
@@ -77,7 +76,7 @@ class LiveModel:
 
     async def read(self, function: Callable[[Classifier], T]) -> T:
         """The result of a function of the model; the function must not change the model."""
-        return await self._batcher.call(lambda: function(self._model))
+        return await self._batcher.call(lambda: function(self._fresh()))
 
     async def listed(
         self, *, search: str, band: str, sort: Sort, offset: int, limit: int
@@ -85,37 +84,67 @@ class LiveModel:
         """A page of the labels, see ``Catalogue.listed``."""
 
         def page() -> LabelList:
+            model = self._fresh()
             if self._catalogue is None:
-                self._catalogue = Catalogue(self._model)
+                self._catalogue = Catalogue(model)
             return self._catalogue.listed(
                 search=search, band=band, sort=sort, offset=offset, limit=limit
             )
 
         return await self._batcher.call(page)
 
+    def _fresh(self) -> Classifier:
+        """The model with what other processes, such as `depl labels`, have edited.
+
+        If that cannot be read, the labels stay as they are: suggestions must not fail by it.
+        """
+        if time.monotonic() < self._look_again:
+            return self._model
+        try:
+            if self._model.refresh():
+                self._labels_changed()
+        except DeplError as error:
+            self._look_again = time.monotonic() + _PATIENCE
+            log_event(logging.ERROR, "edits cannot be read", error=str(error))
+        return self._model
+
+    def _labels_changed(self) -> None:
+        self._catalogue = None
+        self._metrics.labels.set(len(present(self._model)))
+
     async def change(self, function: Callable[[Classifier], T]) -> T:
         """Change labels; every prediction sees either the whole change or none of it."""
 
         def changed() -> T:
             try:
+                self._model.refresh()  # what others have edited, before anything is checked
                 return function(self._model)
             finally:
-                self._catalogue = None
+                self._labels_changed()
 
-        async with self._alone():
-            result = await self._batcher.call(changed)
-            self._metrics.labels.set(len(present(self._model)))
-            return result
+        async with self._alone(), self._locked():
+            return await self._batcher.call(changed)
+
+    @asynccontextmanager
+    async def _locked(self) -> AsyncIterator[None]:
+        """Keep other processes from editing; suggestions go on while this waits for them."""
+        lock = self._model.locked()
+        waiting = asyncio.ensure_future(asyncio.to_thread(lock.__enter__))
+        try:
+            await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            waiting.add_done_callback(
+                lambda done: done.exception() or lock.__exit__(None, None, None)
+            )
+            raise
+        try:
+            yield
+        finally:
+            lock.__exit__(None, None, None)
 
     async def undo(self) -> str:
         """Undo the last change; returns which one it was."""
-
-        def undone(model: Classifier) -> str:
-            if self._run is None or not in_force(Journal(self._run).entries()):
-                raise NothingToUndoError("There is nothing to undo.")
-            return model.undo()
-
-        return await self.change(undone)
+        return await self.change(lambda model: model.undo())
 
     async def reload(self) -> float:
         """Load the run again while the old model answers, then swap; returns the seconds taken."""
@@ -128,10 +157,10 @@ class LiveModel:
             fresh = await asyncio.to_thread(load, run)
 
             def swap() -> None:
-                self._model, self._catalogue = fresh, None
+                self._model = fresh
+                self._labels_changed()
 
             await self._batcher.call(swap)
-            self._metrics.labels.set(len(present(fresh)))
             self._metrics.reloads.inc()
         return time.perf_counter() - start
 

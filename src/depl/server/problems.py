@@ -10,9 +10,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from depl.core.errors import RunError
+from depl.core.errors import BusyError, RunError
+from depl.labels.journal import NothingToUndoError
 from depl.server.batching import QueueFullError, TooLateError
-from depl.server.live_model import NothingToUndoError
 
 _SHOWN_TROUBLES = 5
 
@@ -52,7 +52,7 @@ def as_problem(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         message = error.detail or HTTPStatus(error.status_code).phrase
         return problem(error.status_code, message, dict(error.headers or {}))
-    if isinstance(error, QueueFullError):
+    if isinstance(error, (QueueFullError, BusyError)):
         return problem(503, str(error), {"Retry-After": "1"})
     if isinstance(error, TooLateError):
         return problem(504, str(error))

@@ -21,12 +21,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from depl.core.errors import CorpusError, NotFittedError, RunError
 from depl.core.progress import track
@@ -166,6 +167,24 @@ class OneVsAllSVM:
             for _ in track(pool.map(rank_chunk, starts), "svm ranking", total=len(starts)):
                 pass
         return out
+
+    def with_labels(self, weights: csr_array) -> OneVsAllSVM:
+        """The same SVM with further labels, which have these weights, no bias and no gap.
+
+        Where none of them has a weight, nothing is copied, nor transposed again.
+        """
+        svm, own = copy(self), self.weights_
+        if weights.nnz:
+            svm.weights_ = csr_array(vstack([own, weights], format="csr"))
+        else:
+            indptr = np.append(own.indptr, np.full(weights.shape[0], own.indptr[-1]))
+            shape = (own.shape[0] + weights.shape[0], own.shape[1])
+            arrays = own.data, own.indices, indptr.astype(own.indptr.dtype)
+            svm.weights_ = csr_array(arrays, shape=shape)
+            svm._turned = svm.weights_, self._by_term()
+        none = np.zeros(weights.shape[0], np.float32)
+        svm.bias_, svm.gap_ = np.append(self.bias_, none), np.append(self.gap_, none)
+        return svm
 
     def save(self, folder: Path) -> None:
         """Write weights, biases, duality gaps and the settings."""
