@@ -34,5 +34,5 @@ def test_a_lock_whose_holder_left_no_note_is_still_one(tmp_path: Path, note: str
         beside.unlink()
         if note is not None:
             beside.write_text(note, errors="surrogatepass")
-        with pytest.raises(BusyError, match="Somebody is in here. Come back later."), hold(path):
+        with pytest.raises(BusyError, match=r"in here\. Come back"), hold(path):
             pass

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 
 from depl.core.corpus import Label
 from depl.labels.index import OverlaidIndex
-from depl.labels.overlay import Computed
 from depl.model.classifier import Classifier
 from depl.neural.encoder import encode
 from depl.neural.index import LabelIndex

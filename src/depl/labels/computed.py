@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy import frombuffer
 from numpy.typing import NDArray
 
 from depl.core.lines import LineFile
@@ -77,44 +78,39 @@ class Computed:
     def to_json(self) -> dict[str, Any]:
         """As it is written to the file."""
         pairs = zip(self._arrays(), _KINDS, strict=True)
-        arrays = [np.ascontiguousarray(array, kind) for array, kind in pairs]
-        raw = b"".join(array.tobytes() for array in arrays)
+        raw = b"".join(np.ascontiguousarray(array, kind).tobytes() for array, kind in pairs)
         return {
             "descriptions": self.descriptions,
-            "shapes": [array.shape for array in arrays],
+            "sizes": [len(array) for array in self._arrays()],
+            "widths": [array.shape[1] for array in self._arrays() if array.ndim == 2],
             "arrays": b64encode(raw).decode(),
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Computed:
         """What ``to_json`` gave."""
-        raw, at = b64decode(value["arrays"]), 0
+        raw, widths, at = b64decode(value["arrays"]), iter(value["widths"]), 0
         arrays: list[Any] = []
-        for shape, (kind, size) in zip(value["shapes"], _SIZED, strict=True):
-            n = shape[0] if len(shape) == 1 else shape[0] * shape[1]
-            array = np.frombuffer(raw, kind, n, at)
-            arrays.append(array if len(shape) == 1 else array.reshape(shape))
+        for n, (kind, size, flat) in zip(value["sizes"], _LAYOUT, strict=True):
+            if flat:
+                arrays.append(frombuffer(raw, kind, n, at))
+            else:
+                width = next(widths)
+                arrays.append(frombuffer(raw, kind, n * width, at).reshape(n, width))
+                n *= width
             at += n * size
         parts = [Rows(*arrays[:3]), *arrays[3:6], Rows(*arrays[6:9]), *arrays[9:]]
-        return cls(value["descriptions"], **dict(zip(_FIELDS, parts, strict=True)))
+        return cls(value["descriptions"], *parts)
 
 
 _FIELDS = [name for name in Computed.__dataclass_fields__ if name != "descriptions"]
-_ROWS = ["<f4", "<i4", "<i8"]
-_KINDS = [
-    *_ROWS,  # names
-    "<i8",
-    "<f4",
-    "<f4",
-    *_ROWS,  # weights
-    "<f4",
-    "<i4",
-    "<f4",
-    "<f4",
-    "<i8",
-    "<i8",
+_ROWS = ("<f4", "<i4", "<i8")
+_KINDS = (*_ROWS, "<i8", "<f4", "<f4", *_ROWS, "<f4", "<i4", "<f4", "<f4", "<i8", "<i8")
+_FLAT = (True,) * 4 + (False,) * 2 + (True,) * 4 + (False,) * 3 + (True, False)
+_LAYOUT = [
+    (np.dtype(kind), np.dtype(kind).itemsize, flat)
+    for kind, flat in zip(_KINDS, _FLAT, strict=True)
 ]
-_SIZED = [(np.dtype(kind), np.dtype(kind).itemsize) for kind in _KINDS]
 
 LAYOUT = [*_FIELDS, *_KINDS]  # part of the key: another layout is computed again
 

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from depl.core.corpus import Label, LabelSet
 from depl.labels.computed import Computed
-from depl.labels.growing import Growing, GrowingRows, Rows, spans
+from depl.labels.growing import Column, GrowingRows, Rows, spans
 from depl.labels.index import OverlaidIndex
 from depl.neural.index import LabelIndex
 from depl.run.state import State
@@ -56,18 +57,18 @@ class Overlay:
         self.removed: dict[int, str] = {}
         n, n_terms = len(self.labels), base.svm.weights_.shape[1]
         # By position of the label:
-        self._gone = Growing(np.zeros(n, bool))
-        self._counts = Growing(np.asarray(base.train_counts, np.int64))
-        self._bias = Growing(np.asarray(base.svm.bias_, np.float32))
-        self._first_name = Growing(np.full(n, _OWN, np.int64))  # its first row in _names
-        self._n_names = Growing(np.zeros(n, np.int64))
-        self._vector = Growing(np.full(n, _OWN, np.int64))  # its row in _vectors and _name_vectors
+        self._gone = Column(np.zeros(n, np.int8))
+        self._counts = Column(np.asarray(base.train_counts, np.int64))
+        self._bias = Column(np.asarray(base.svm.bias_, np.float32))
+        self._first_name = Column(np.full(n, _OWN, np.int64))  # its first row in _names
+        self._n_names = Column(np.zeros(n, np.int64))
+        self._vector = Column(np.full(n, _OWN, np.int64))  # its row in _vectors and _name_vectors
         # What these lead to:
         self._names = GrowingRows(n_terms)
         self._vectors, self._name_vectors = _vectors_like(base)
         self._weights = GrowingRows(n_terms)  # of added labels
-        self._documents = Growing(self._vectors.array)
-        self._carried = Growing(np.empty((0, 2), np.int64))  # pairs of document row and label
+        self._documents = Column(self._vectors.numpy())
+        self._carried = Column(np.empty((0, 2), np.int64))  # pairs of document row and label
         self._weighted: tuple[int, OneVsAllSVM] = 0, base.svm  # with so many of the added labels
 
     # The edits
@@ -79,23 +80,23 @@ class Overlay:
         first, before = len(self.labels), (len(self._documents), len(self._carried))
         self._append(labels)
         self.position |= {label.id: first + i for i, label in enumerate(labels)}
-        self._counts.append(np.bincount(computed.carried[:, 1], minlength=len(labels)))
-        self._bias.append(computed.bias)
+        self._counts.extend(_count(computed.carried[:, 1], len(labels)))
+        self._bias.extend(computed.bias)
         self._weights.append(computed.weights)
         self._set(range(first, len(self.labels)), computed)
         for i in range(len(labels)):
             if written[i]:
                 self.written.add(first + i)
-            pairs = zip(computed.keyword_terms[i], computed.keyword_weights[i], strict=True)
-            self.keywords[first + i] = [(self.terms[t], float(w)) for t, w in pairs if t >= 0]
+            terms, weights = computed.keyword_terms[i], computed.keyword_weights[i]
+            pairs = zip(terms.tolist(), weights.tolist(), strict=True)
+            self.keywords[first + i] = [(self.terms[t], w) for t, w in pairs if t >= 0]
         if self.base.retriever is not None and len(computed.rows):
             self._add_documents(computed, first)
 
         def revert() -> None:
-            self._cut(first)
             self._documents.cut(before[0])
             self._carried.cut(before[1])
-            self.add_tombstones(labels, entry)
+            self._bury(range(first, first + len(labels)), entry)
 
         return revert
 
@@ -105,43 +106,46 @@ class Overlay:
         unseen = computed.rows < 0
         rows = np.where(unseen, n_documents + np.cumsum(unseen) - 1, computed.rows)
         example, label = computed.carried.T
-        self._documents.append(computed.documents[unseen])
-        self._carried.append(np.stack([rows[example], first + label], axis=1))
+        self._documents.extend(computed.documents[unseen])
+        self._carried.extend(np.stack([rows[example], first + label], axis=1))
 
     def add_tombstones(self, labels: Sequence[Label], entry: int) -> None:
         """Fill the positions of labels whose addition was undone."""
-        first, n = len(self.labels), len(labels)
+        first = len(self.labels)
         self._append([_tombstone(label, entry) for label in labels])
         for i, label in enumerate(labels, start=first):
             self.removed[i] = label.id
-        self._gone.array[first:] = True
-        self._counts.append(np.zeros(n, np.int64))
-        self._bias.append(np.full(n, -np.inf, np.float32))
-        self._weights.append(Rows.empty(n))
+            self._gone[i] = True
+            self._counts.append(0)
+            self._bias.append(-np.inf)
+        self._weights.append(Rows.empty(len(labels)))
+
+    def _bury(self, positions: range, entry: int) -> None:
+        """Make tombstones of added labels; those behind them are tombstones already."""
+        for i in positions:
+            label = self.labels[i]
+            del self.position[label.id]
+            self.removed[i] = label.id
+            self.labels[i] = _tombstone(label, entry)
+            self.descriptions[i], self.keywords[i] = self.labels[i].name, []
+            self._gone[i], self._counts[i], self._bias[i] = True, 0, -np.inf
+            self.written.discard(i)
+        n_before = positions.start - len(self.base.labels)
+        n_behind = len(self._weights) - n_before
+        self._weights.cut(n_before)
+        self._weights.append(Rows.empty(n_behind))
+        if self._weighted[0] > n_before:
+            self._weighted = 0, self.base.svm
 
     def _append(self, labels: Sequence[Label]) -> None:
-        n = len(labels)
-        self.labels += labels
-        self.descriptions += [label.name for label in labels]
-        self.keywords += [[] for _ in labels]
-        self._gone.append(np.zeros(n, bool))
-        for rows in (self._first_name, self._vector):
-            rows.append(np.full(n, _OWN))
-        self._n_names.append(np.zeros(n, np.int64))
-
-    def _cut(self, n: int) -> None:
-        """Forget all labels but the first n."""
-        for label in self.labels[n:]:
-            del self.position[label.id]
-        self.written -= set(range(n, len(self.labels)))
-        for values in (self.labels, self.descriptions, self.keywords):
-            del values[n:]
-        columns: list[Growing[Any]] = [self._gone, self._counts, self._bias]
-        for column in (*columns, self._first_name, self._n_names, self._vector):
-            column.cut(n)
-        self._weights.cut(n - len(self.base.labels))
-        if self._weighted[0] > len(self._weights):
-            self._weighted = 0, self.base.svm
+        for label in labels:
+            self.labels.append(label)
+            self.descriptions.append(label.name)
+            self.keywords.append([])
+            self._gone.append(False)
+            self._first_name.append(_OWN)
+            self._n_names.append(0)
+            self._vector.append(_OWN)
 
     def describe(self, position: int, computed: Computed) -> Revert:
         """Give a label a description that a person wrote."""
@@ -168,56 +172,57 @@ class Overlay:
         label = self.labels[position]
         del self.position[label.id]
         self.removed[position] = label.id
-        self._mark(position, gone=True)
+        self._gone[position] = True
         self.labels[position] = _tombstone(label, entry)
 
         def revert() -> None:
             self.position[label.id] = position
             del self.removed[position]
-            self._mark(position, gone=False)
+            self._gone[position] = False
             self.labels[position] = label
 
         return revert
-
-    def _mark(self, position: int, *, gone: bool) -> None:
-        self._gone.own()[position] = gone
 
     def _before(self, position: int) -> Revert:
         """Puts back the label, its description and its rows as they are now."""
         label, text = self.labels[position], self.descriptions[position]
         columns = (self._first_name, self._n_names, self._vector)
-        values = [column.array[position] for column in columns]
+        values = [column[position] for column in columns]
 
         def restore() -> None:
             self.labels[position], self.descriptions[position] = label, text
             for column, value in zip(columns, values, strict=True):
-                column.own()[position] = value
+                column[position] = value
 
         return restore
 
     def _set(self, positions: Sequence[int], computed: Computed) -> None:
         """Take what was computed for these labels, in this order."""
-        counts = np.bincount(computed.owner, minlength=len(positions))
-        first, where = len(self._names), np.asarray(positions)
+        name, vector = len(self._names), len(self._vectors)
+        counts = _count(computed.owner, len(positions)).tolist()
+        encoded = computed.vectors.shape[1] > 0
+        for i, position in enumerate(positions):
+            self.descriptions[position] = computed.descriptions[i]
+            self._first_name[position], self._n_names[position] = name, counts[i]
+            name += counts[i]
+            if encoded:
+                self._vector[position] = vector + i
         self._names.append(computed.names)
-        self._first_name.own()[where] = first + np.cumsum(counts) - counts
-        self._n_names.own()[where] = counts
-        if computed.vectors.shape[1]:
-            self._vector.own()[where] = len(self._vectors) + np.arange(len(positions))
-            self._vectors.append(computed.vectors)
-            if computed.name_vectors.shape[1]:
-                self._name_vectors.append(computed.name_vectors)
-        for position, text in zip(positions, computed.descriptions, strict=True):
-            self.descriptions[position] = text
+        if encoded:
+            self._vectors.extend(computed.vectors)
+            self._name_vectors.extend(computed.name_vectors)
 
     # The run with the edits in it
+
+    def _is_gone(self) -> NDArray[np.bool_]:
+        return self._gone.numpy().astype(bool)
 
     def state(self) -> State:
         """The run with all edits applied."""
         return replace(
             self.base,
             labels=LabelSet(self.labels),
-            train_counts=self._counts.array.copy(),
+            train_counts=self._counts.numpy(),
             svm=self._svm(),
             names=self._name_match(),
             retriever=self._retriever(),
@@ -235,22 +240,22 @@ class Overlay:
             self._weighted = done, svm
         silent = csr_array((len(self._weights) - done, svm.weights_.shape[1]), dtype=np.float32)
         svm = svm.with_labels(silent)
-        bias = self._bias.array.copy()
-        bias[self._gone.array] = -np.inf
+        bias = self._bias.numpy()
+        bias[self._is_gone()] = -np.inf
         svm.bias_ = bias
         return svm
 
     def _name_match(self) -> NameMatch:
-        base, gone = self.base.names, self._gone.array
-        changed = self._first_name.array != _OWN
+        base, gone, first_name = self.base.names, self._is_gone(), self._first_name.numpy()
+        changed = first_name != _OWN
         own = base.names, base.owner
         touched = (changed | gone)[: len(self.base.labels)]
         if touched.any():
             kept = ~touched[base.owner]
             own = base.names[kept], base.owner[kept]
         new = np.flatnonzero(changed & ~gone)
-        counts = self._n_names.array[new]
-        rows, _ = spans(self._first_name.array[new], counts)
+        counts = self._n_names.view()[new]
+        rows, _ = spans(first_name[new], counts)
         names = csr_array(vstack([own[0], self._names.take(rows)], format="csr"))
         owners = np.concatenate([own[1], np.repeat(new, counts)]).astype(np.int64)
         if len(new) and new[0] < len(self.base.labels):
@@ -265,26 +270,26 @@ class Overlay:
         retriever.labels = self._overlaid(retriever.labels, self._vectors)
         if retriever.names is not None:
             retriever.names = self._overlaid(retriever.names, self._name_vectors)
-        n_base, extra = len(retriever.documents), self._documents.array
+        n_base, extra = len(retriever.documents), self._documents.numpy()
         if len(extra):
             places = np.arange(n_base, n_base + len(extra))
             none = np.empty(0, np.int64)
             retriever.documents = OverlaidIndex(
-                retriever.documents, places, extra.copy(), gone=none, n=n_base + len(extra)
+                retriever.documents, places, extra, gone=none, n=n_base + len(extra)
             )
         retriever.Y = self._carriers(retriever.Y, n_base + len(extra))
         return replace(self.base.retriever, retriever=retriever)
 
-    def _overlaid(self, index: LabelIndex, vectors: Growing[np.float32]) -> LabelIndex:
+    def _overlaid(self, index: LabelIndex, vectors: Column) -> LabelIndex:
         """An index of the labels with all changes, without tombstones."""
-        gone, changed = self._gone.array, self._vector.array != _OWN
+        gone, changed = self._is_gone(), self._vector.numpy() != _OWN
         if not gone.any() and not changed.any():
             return index
         new = np.flatnonzero(changed & ~gone)
         return OverlaidIndex(
             index,
             new,
-            vectors.array[self._vector.array[new]],
+            vectors.view()[self._vector.view()[new]],
             gone=np.flatnonzero(changed | gone),
             n=len(self.labels),
         )
@@ -295,18 +300,25 @@ class Overlay:
         if not len(self._carried) and not self.removed:
             return csr_array((Y.data, Y.indices, Y.indptr), shape=shape)
         rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
-        pairs = np.concatenate([np.stack([rows, Y.indices], axis=1), self._carried.array])
-        pairs = pairs[~self._gone.array[pairs[:, 1]]]
+        pairs = np.concatenate([np.stack([rows, Y.indices], axis=1), self._carried.numpy()])
+        pairs = pairs[~self._is_gone()[pairs[:, 1]]]
         ones = np.ones(len(pairs), np.float32)
         return csr_array((ones, tuple(pairs.T)), shape=shape)
 
 
-def _vectors_like(base: State) -> tuple[Growing[np.float32], Growing[np.float32]]:
+def _count(which: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """How often each of the numbers below n occurs."""
+    if n == 1:  # an edit of one label, as most are
+        return np.array([len(which)])
+    return np.bincount(which, minlength=n)
+
+
+def _vectors_like(base: State) -> tuple[Column, Column]:
     """Room for vectors of labels and of names, as long as those of the run."""
     if base.retriever is None:
-        return Growing(np.empty((0, 0), np.float32)), Growing(np.empty((0, 0), np.float32))
+        return Column(np.empty((0, 0), np.float32)), Column(np.empty((0, 0), np.float32))
     size = base.retriever.retriever.labels.vectors.shape[1]
-    return Growing(np.empty((0, size), np.float32)), Growing(np.empty((0, size), np.float32))
+    return Column(np.empty((0, size), np.float32)), Column(np.empty((0, size), np.float32))
 
 
 def _tombstone(label: Label, entry: int) -> Label:
