@@ -238,7 +238,8 @@ def test_neighbours_and_nearest_labels_of_a_neural_run_are_those_of_its_encoder(
     half, dataset, monkeypatch
 ):
     encoder = Encoder(len(dataset.train), len(dataset.labels))
-    monkeypatch.setattr(half, "state", replace(half.state, retriever=encoder))
+    encoded = replace(half.state, retriever=encoder)
+    monkeypatch.setattr(half._edits, "state", lambda: encoded)
     cosine = encoder.retriever.documents.vectors @ encoder.query[0] / 3
     carriers = np.flatnonzero(dataset.train.Y.toarray()[:, 0])
     best = [i for i in sorted(carriers, key=lambda i: -cosine[i]) if cosine[i] > 0][:2]
