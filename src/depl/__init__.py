@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from depl.sparse.keywords import describe, top_keywords
     from depl.sparse.svm import OneVsAllSVM
     from depl.sparse.tfidf import TfidfFeatures
+    from depl.tagger import Tagger
 
 # Where each public name lives. They are imported on first use, so that `import depl` and
 # `depl --help` stay fast.
@@ -32,6 +33,7 @@ _HOME = {
     "LabelSet": "depl.core.corpus",
     "OneVsAllSVM": "depl.sparse.svm",
     "Ranking": "depl.core.ranking",
+    "Tagger": "depl.tagger",
     "TfidfFeatures": "depl.sparse.tfidf",
     "describe": "depl.sparse.keywords",
     "evaluate": "depl.api",
@@ -50,6 +52,7 @@ __all__ = [
     "LabelSet",
     "OneVsAllSVM",
     "Ranking",
+    "Tagger",
     "TfidfFeatures",
     "describe",
     "evaluate",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from depl.core import progress
 from depl.core.corpus import Corpus
 from depl.core.ranking import Ranking
 from depl.evaluation import scores
@@ -38,7 +39,8 @@ def fit(
     overwrite : bool
         Replace a run on another corpus that is in the folder.
     """
-    run = pipeline.fit(corpus, out, Config.load(config), overwrite=overwrite)
+    with progress.shown_in_notebook():
+        run = pipeline.fit(corpus, out, Config.load(config), overwrite=overwrite)
     return Classifier.load(run.path)
 
 

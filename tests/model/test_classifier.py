@@ -77,7 +77,9 @@ def test_text_without_a_known_word_is_ranked_by_the_biases(model: Classifier):
 
 
 def test_single_text_is_refused_with_the_remedy(model: Classifier):
-    with pytest.raises(CorpusError, match=r"takes a list of texts; got a single text\. Put it in"):
+    with pytest.raises(
+        CorpusError, match=r"A list of texts is needed; got a single text\. Put it in"
+    ):
         model.predict("sparkling wine")
 
 

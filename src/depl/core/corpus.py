@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.errors import CorpusError
+from depl.core.texts import as_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ class Corpus:
         labels: LabelSet,
     ) -> Corpus:
         """Build a corpus from each document's label positions (repeats count once)."""
-        return cls(list(ids), list(texts), indicator(rows, len(labels)), labels)
+        return cls(list(ids), as_texts(texts), indicator(rows, len(labels)), labels)
 
     def __len__(self) -> int:
         return len(self.texts)

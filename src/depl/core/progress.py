@@ -1,9 +1,10 @@
-"""Progress bars that only the command line turns on; as a library depl is silent."""
+"""Progress bars that the command line and notebooks turn on; as a library depl is silent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TypeVar
 
 from rich.console import Console
@@ -31,6 +32,17 @@ def shown(console: Console) -> Iterator[None]:
             yield
         finally:
             _bars = None
+
+
+@contextmanager
+def shown_in_notebook() -> Iterator[None]:
+    """Show progress bars in a notebook that can draw them; elsewhere, and within others, do not."""
+    console = Console()
+    if _bars is not None or not console.is_jupyter or find_spec("ipywidgets") is None:
+        yield
+        return
+    with shown(console):
+        yield
 
 
 def track(items: Iterable[T], text: str, total: int, step: int = 1) -> Iterator[T]:

@@ -8,12 +8,18 @@ position.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from depl.core.corpus import Label, LabelSet
+from depl.core.errors import DeplError, MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,8 @@ class Ranking:
         Label positions, best first; -1 where a document has fewer than k.
     scores : array of shape (n_documents, k), float32
         Their scores, never increasing along a row; -inf in the padding.
+    labels : LabelSet or None
+        What the positions mean, where it is known: a model's suggestions have it.
 
     Examples
     --------
@@ -37,6 +45,7 @@ class Ranking:
 
     indices: NDArray[np.int32]
     scores: NDArray[np.float32]
+    labels: LabelSet | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.indices.ndim != 2 or self.indices.shape != self.scores.shape:
@@ -103,6 +112,7 @@ class Ranking:
         return cls(
             np.concatenate([part.indices for part in parts]),
             np.concatenate([part.scores for part in parts]),
+            parts[0].labels,
         )
 
     def __len__(self) -> int:
@@ -116,15 +126,15 @@ class Ranking:
     def top(self, k: int) -> Ranking:
         """The first k columns (padded when there are fewer)."""
         if k <= self.k:
-            return Ranking(self.indices[:, :k], self.scores[:, :k])
-        out = Ranking.empty(len(self), k)
+            return replace(self, indices=self.indices[:, :k], scores=self.scores[:, :k])
+        out = replace(Ranking.empty(len(self), k), labels=self.labels)
         out.indices[:, : self.k] = self.indices
         out.scores[:, : self.k] = self.scores
         return out
 
     def take(self, rows: NDArray[np.integer] | slice) -> Ranking:
         """The rankings of some documents."""
-        return Ranking(self.indices[rows], self.scores[rows])
+        return replace(self, indices=self.indices[rows], scores=self.scores[rows])
 
     def keep(self, wanted: NDArray[np.bool_]) -> Ranking:
         """Only the entries where the mask (n, k) is true, moved to the front; the rest is padding.
@@ -140,7 +150,7 @@ class Ranking:
         kept = np.take_along_axis(kept, order, axis=1)
         indices = np.where(kept, np.take_along_axis(self.indices, order, axis=1), -1)
         scores = np.where(kept, np.take_along_axis(self.scores, order, axis=1), -np.inf)
-        return Ranking(indices.astype(np.int32), scores.astype(np.float32))
+        return replace(self, indices=indices.astype(np.int32), scores=scores.astype(np.float32))
 
     def without(self, labels: Collection[int]) -> Ranking:
         """The ranking without these labels."""
@@ -159,9 +169,62 @@ class Ranking:
         found = np.flatnonzero(self.indices[row] == label)
         return (float(self.scores[row, found[0]]), int(found[0])) if len(found) else None
 
-    def rows(self, labels: LabelSet) -> list[list[tuple[Label, float]]]:
+    def rows(self, labels: LabelSet | None = None) -> list[list[tuple[Label, float]]]:
         """Each document's labels with their scores, padding left out."""
+        labels = self._known(labels)
         return [
             [(labels[int(j)], float(s)) for j, s in zip(row, scores, strict=True) if j >= 0]
             for row, scores in zip(self.indices, self.scores, strict=True)
         ]
+
+    def to_dicts(self, labels: LabelSet | None = None) -> list[dict[str, Any]]:
+        """One dict for each suggestion: document (from 0), rank (from 1), id, label, score.
+
+        Examples
+        --------
+        >>> labels = LabelSet([Label("2560", "wine"), Label("17", "customs duty")])
+        >>> Ranking(np.array([[1, -1]]), np.array([[0.9, -np.inf]])).to_dicts(labels)
+        [{'document': 0, 'rank': 1, 'id': '17', 'label': 'customs duty', 'score': 0.9}]
+        """
+        return [
+            {"document": i, "rank": rank, "id": label.id, "label": label.name, "score": score}
+            for i, row in enumerate(self.rows(labels))
+            for rank, (label, score) in enumerate(row, start=1)
+        ]
+
+    def to_pandas(self, labels: LabelSet | None = None) -> pandas.DataFrame:
+        """A table with a row for each suggestion, and the columns of ``to_dicts``."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas", "pandas", "to_pandas()") from None
+        columns = ["document", "rank", "id", "label", "score"]
+        return pandas.DataFrame(self.to_dicts(labels), columns=columns)
+
+    def to_csr(self, n_labels: int | None = None) -> csr_array:
+        """The scores as a sparse matrix, documents x labels; what is not listed is 0.
+
+        Examples
+        --------
+        >>> Ranking(np.array([[2, 0], [1, -1]]), np.array([[0.9, 0.5], [0.4, -np.inf]])).to_csr(
+        ...     3
+        ... ).toarray().tolist()
+        [[0.5, 0.0, 0.9], [0.0, 0.4, 0.0]]
+        """
+        n = len(self._known(None)) if n_labels is None else n_labels
+        listed = self.indices >= 0
+        indptr = np.concatenate([[0], np.cumsum(listed.sum(axis=1))])
+        matrix = csr_array(
+            (self.scores[listed], self.indices[listed], indptr), shape=(len(self), n)
+        )
+        matrix.sort_indices()
+        return matrix
+
+    def _known(self, labels: LabelSet | None) -> LabelSet:
+        labels = self.labels if labels is None else labels
+        if labels is None:
+            raise DeplError(
+                "This ranking has positions of labels and does not know their names. Give the "
+                "labels, such as model.labels."
+            )
+        return labels

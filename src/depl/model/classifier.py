@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,9 +156,10 @@ class Classifier:
         """
         state = self.state
         if self.fusion is None:
-            return state.rank(texts, k)["svm"]
+            return replace(state.rank(texts, k)["svm"], labels=state.labels)
         rankings = state.rank(texts, depth(self.fusion))
-        return self.fusion.rank(rankings, state.train_counts, k)
+        ranking = self.fusion.rank(rankings, state.train_counts, k)
+        return replace(ranking, labels=state.labels)
 
     def encode(self, texts: Sequence[str]) -> Vectors | None:
         """The texts' vectors, (n, size); None where the run has no encoder."""

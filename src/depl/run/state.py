@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depl.core.corpus import LabelSet
-from depl.core.errors import CorpusError, RunError
+from depl.core.errors import RunError
 from depl.core.ranking import Ranking
+from depl.core.texts import as_texts
 from depl.run.folder import Run
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
@@ -108,9 +109,7 @@ class State:
 
     def encode(self, texts: Sequence[str]) -> Vectors | None:
         """The texts' vectors, (n, size); None where the run has no encoder."""
-        if isinstance(texts, str):
-            raise CorpusError("predict takes a list of texts; got a single text. Put it in [ ].")
-        return None if self.retriever is None else self.retriever.encode(texts)
+        return None if self.retriever is None else self.retriever.encode(as_texts(texts))
 
     def rank(
         self, texts: Sequence[str], k: int, vectors: Vectors | None = None
@@ -119,6 +118,7 @@ class State:
 
         The texts' vectors by ``encode`` can be given: they are expensive.
         """
+        texts = as_texts(texts)
         if vectors is None:
             vectors = self.encode(texts)
         X = self.features.transform(texts)

@@ -26,6 +26,7 @@ from scipy.sparse import csr_array, vstack
 from depl.core.errors import ConfigError, CorpusError, MissingExtraError, NotFittedError
 from depl.core.progress import track
 from depl.core.storage import read_settings, read_table, write_json, write_table
+from depl.core.texts import as_texts
 from depl.sparse import languages
 from depl.sparse.languages import fold
 
@@ -102,6 +103,7 @@ class TfidfFeatures:
 
     def fit_transform(self, texts: Sequence[str]) -> csr_array:
         """Learn the terms and return the vectors of the same texts (documents x terms, float32)."""
+        texts = as_texts(texts)
         self.language_ = self._find_language(texts)
         forms, counts = self._count_forms(texts)
         occurrences = np.bincount(counts.indices, counts.data, minlength=len(forms))
@@ -129,6 +131,7 @@ class TfidfFeatures:
         """Vectors of texts over the learned terms (documents x terms, float32)."""
         if not hasattr(self, "terms_"):
             raise NotFittedError(self)
+        texts = as_texts(texts)
         column = {term.casefold(): j for j, term in enumerate(self.terms_)}
         forms, counts = self._count_forms(texts)
         terms = self._terms_of(forms)

@@ -1,0 +1,83 @@
+"""Texts as callers give them: lists, arrays, a pandas Series, a DataFrame of one column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from depl.core.errors import CorpusError
+
+
+def as_texts(given: Any) -> list[str]:  # noqa: ANN401 - whatever holds texts
+    """A list of strings, or an error that says what was given instead.
+
+    Nothing is guessed: a table of several columns, a missing value or a number is refused, because
+    a wrong text would be answered without a word.
+
+    Parameters
+    ----------
+    given : sequence of str
+        A list, a tuple, an array, a pandas Series, or a table of one column.
+
+    Examples
+    --------
+    >>> as_texts(np.array([["sparkling wine"], ["olive oil"]]))
+    ['sparkling wine', 'olive oil']
+    >>> as_texts("sparkling wine")
+    Traceback (most recent call last):
+    depl.core.errors.CorpusError: A list of texts is needed; got a single text. Put it in [ ].
+    """
+    if type(given) is list and all(type(text) is str for text in given):
+        return given
+    if isinstance(given, str):
+        raise CorpusError("A list of texts is needed; got a single text. Put it in [ ].")
+    texts = _column(given)
+    for position, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise CorpusError(
+                f"Every text must be a string; number {position + 1} of {len(texts)} is "
+                f"{_said(text)}. Leave such documents out, or give them an empty text."
+            )
+    return [str(text) for text in texts]
+
+
+def is_table(given: object) -> bool:
+    """Whether something has named columns, as a DataFrame of pandas or polars has."""
+    return hasattr(given, "columns") and hasattr(given, "shape")
+
+
+def _column(given: Any) -> list[Any]:  # noqa: ANN401
+    """The values of a sequence or of the only column of a table."""
+    if is_table(given):
+        names = [str(name) for name in given.columns]
+        if len(names) != 1:
+            raise CorpusError(
+                f"A list of texts is needed; got a table of {len(names)} columns "
+                f"({', '.join(names[:5])}). Give the column with the texts, such as "
+                f"df[{names[0] if names else 'text'!r}]."
+            )
+        return list(np.asarray(given, dtype=object).ravel())
+    if isinstance(given, np.ndarray) or hasattr(given, "__array__"):
+        values = np.asarray(given, dtype=object)
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values.ravel()
+        if values.ndim != 1:
+            raise CorpusError(
+                f"A list of texts is needed; got an array of shape {values.shape}. Give one text "
+                f"for each document."
+            )
+        return list(values)
+    if isinstance(given, dict | bytes) or not hasattr(given, "__iter__"):
+        raise CorpusError(
+            f"A list of texts is needed; got {_said(given)}. Give one string for each document."
+        )
+    return list(given)
+
+
+def _said(value: object) -> str:
+    if value is None:
+        return "None"
+    if isinstance(value, float) and value != value:
+        return "NaN, a missing value"
+    return f"{value!r:.40} of type {type(value).__name__}"
