@@ -17,6 +17,8 @@ from typer.testing import CliRunner  # noqa: E402
 from depl.cli.app import app  # noqa: E402
 from depl.core.corpus import Label  # noqa: E402
 from depl.core.errors import ConfigError, MissingExtraError  # noqa: E402
+from depl.readers.columns import Columns  # noqa: E402
+from depl.readers.corpora import read_records  # noqa: E402
 from depl.readers.documents import Documents  # noqa: E402
 from depl.readers.marc import MarcFields  # noqa: E402
 
@@ -161,6 +163,41 @@ def test_predict_adds_subjects_and_keeps_the_records(fitted_run, tmp_path: Path,
     assert added[0] == ["=650  \\7$aWine.$0(DE-588)1$2gnd"]  # it has that subject
     assert added[1] == ["=650  \\7$aolive oil$02077$2eurovoc"]
     assert added[2] == []
+
+
+def test_records_are_a_corpus(tmp_path: Path):
+    more = [
+        field("650", "awine"),
+        field("650", "aVin", "0(DE-588)1"),
+        field("650", "aGRAPES", "02"),
+    ]
+    others = [record(3, "Red wine", *more), record(4, "No subject")]
+    path = as_file(tmp_path / "r.mrc", [*RECORDS, *others])
+    data, taken = read_records(path, Columns())
+    assert data.train.ids == ["r1", "r2", "r3"]
+    assert data.train.texts[0].startswith("Sparkling wine a subtitle\nRules on")
+    assert data.labels.ids == ["(DE-588)1", "2", "Bordeaux", "=oil"]
+    assert (data.labels[0].name, data.labels[0].alt_names) == ("Wine", ("Vin",))
+    assert [row.indices.tolist() for row in data.train.Y] == [[0, 1, 2], [3], [0, 1]]
+    assert taken is not None
+    assert taken.described == "MARC records"
+    assert taken.left_out == {"no labels": 1}
+    again = Columns.from_json(taken.columns.to_json())
+    assert read_records(path, Columns(), kept=again)[0].train.texts == data.train.texts
+    known = read_records(path, Columns(), known=data.labels)[0]
+    assert set(known.labels.ids) == set(data.labels.ids)
+
+
+def test_fields_of_a_corpus_can_be_chosen(tmp_path: Path):
+    path = as_file(tmp_path / "r.marcxml", RECORDS)
+    data, taken = read_records(path, Columns.asked("245a", "650=gnd"))
+    assert (data.train.texts, data.labels.names) == (["Sparkling wine"], ["Wine"])
+    assert taken is not None
+    assert (taken.columns.text, taken.columns.labels) == (("245$a",), ("650$a=gnd",))
+    with pytest.raises(ConfigError, match="one source"):
+        read_records(path, Columns.asked(None, "650=gnd,651=lcsh"))
+    with pytest.raises(ConfigError, match="field 001"):
+        read_records(path, Columns.asked(id="035"))
 
 
 def test_marc_is_written_for_marc_only(fitted_run, tmp_path: Path):

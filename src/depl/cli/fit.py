@@ -37,7 +37,7 @@ def fit(
         Path,
         typer.Argument(
             metavar="CORPUS|RUN",
-            help="A table with all documents (CSV, TSV, Excel, JSON, Parquet), a corpus folder, or "
+            help="All documents in a file (CSV, TSV, Excel, JSON, Parquet, MARC), a corpus folder, or "
             "a run folder to continue.",
         ),
     ],

@@ -15,7 +15,15 @@ from depl.core.errors import CorpusError
 from depl.readers import annif, attentionxml, bag_of_words, jsonl, lf_json, pecos, records, table
 from depl.readers.checks import Format, Layout, assemble
 from depl.readers.columns import Columns
-from depl.readers.files import SPLIT_NAMES, SUFFIXES, Source, find_splits, format_of, named
+from depl.readers.files import (
+    DOCUMENTS,
+    SPLIT_NAMES,
+    SUFFIXES,
+    Source,
+    find_splits,
+    format_of,
+    named,
+)
 from depl.readers.problems import Problems
 from depl.readers.records import Taken, single_table
 from depl.readers.rows import open_table
@@ -32,7 +40,7 @@ _FORMATS: dict[str, Format] = {
     "annif": annif,
 }
 
-TABLES = tuple(format for format in SUFFIXES if format != "text")
+TABLES = tuple(format for format in SUFFIXES if format not in DOCUMENTS)
 """The formats of a table: of one with all documents, or of each split."""
 _SPLIT_FILES = named("{}", *SUFFIXES)
 
@@ -57,8 +65,8 @@ def read(
     Parameters
     ----------
     path : path
-        A folder in one of the ``FORMATS``; or a CSV, TSV, JSON lines, JSON, Parquet or Excel file,
-        whose documents are the split "train".
+        A folder in one of the ``FORMATS``; or a CSV, TSV, JSON lines, JSON, Parquet, Excel or MARC
+        file, whose documents are the split "train".
     format : str, optional
         The name of the format; recognised from the files when not given.
     on_error : {"stop", "skip"}

@@ -26,6 +26,7 @@ _END = b"</collection>\n"
 _INDICATORS = {"lcsh": "0", "lcshac": "1", "mesh": "2", "nal": "3", "cash": "5", "rvm": "6"}
 _BY_SUBFIELD, _NOT_SPECIFIED = "7", "4"
 _ISBD = " /:;,="  # punctuation of catalogue cards at the end of a subfield
+_SOURCE = re.compile(r"=([\w.-]+)")
 _PLACE = re.compile(r"(\d{3})((?:\$?[a-z0-9])*)")
 
 
@@ -34,6 +35,11 @@ class Place(NamedTuple):
 
     tag: str
     codes: str
+
+    @property
+    def written(self) -> str:
+        """As people write it, such as ``245$a$b``."""
+        return self.tag + "".join(f"${code}" for code in self.codes)
 
 
 class MarcFields(NamedTuple):
@@ -63,8 +69,16 @@ class MarcFields(NamedTuple):
     def asked(
         cls, text: str | None = None, subjects: str | None = None, source: str | None = None
     ) -> MarcFields:
-        """From what was given on the command line, such as ``245$a$b,520a`` and ``650``."""
+        """From what was given on the command line, such as ``245$a$b,520a`` and ``650``.
+
+        Subjects may name their source: ``650=gnd``.
+        """
         usual = cls()
+        sources = set(_SOURCE.findall(subjects or ""))
+        if len(sources | {source} - {None}) > 1:
+            raise ConfigError(f"Subjects of one source are read at a time; got {subjects!r}.")
+        source = source or next(iter(sources), None)
+        subjects = _SOURCE.sub("", subjects or "")
         return cls(
             _places(text, "--marc-text") if text else usual.text,
             tuple(Place(tag, codes or "a") for tag, codes in _places(subjects, "--marc-subjects"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from depl.core.corpus import Label
@@ -22,6 +23,7 @@ from depl.readers.fields import as_id_or, as_names, as_words
 from depl.readers.files import Source, format_of
 from depl.readers.jsonl import label_rows
 from depl.readers.lines import first_line
+from depl.readers.marc_corpus import MarcCorpus, is_marc
 from depl.readers.problems import Problems
 from depl.readers.rows import Row, convert, open_table
 from depl.readers.spellings import Spellings, sameness
@@ -74,20 +76,31 @@ def load(
     labels = None if layout.labels is None else list(label_rows(layout.labels, problems))
     taken = Taken(next(path.name for path in layout.splits.values()))
     found: dict[str, list[Document]] = {}
+    marc: MarcCorpus | None = None
+    known = list(known)
     for split in splits:
         source = Source(layout.splits[split], problems)
-        table = _opened(source, format)
-        if not table.header:
-            found[split] = []
-            continue
-        columns = choose(source.name, table, asked, kept=kept)
-        if not found:
+        made_id = partial("{}-{}".format, split)
+        unused: tuple[str, ...] = ()
+        if is_marc(source, format):
+            marc = marc or MarcCorpus(asked, kept, known)
+            columns, described = marc.columns, "MARC records"
+            rows = marc.documents(source, made_id)
+        else:
+            table = _opened(source, format)
+            if not table.header:
+                found[split] = []
+                continue
+            columns, described = choose(source.name, table, asked, kept=kept), table.described
             unused = tuple(name for name in table.header if name not in columns.all)
-            taken.name, taken.described = source.name, table.described
+            rows = documents(source, table, columns, made_id)
+        if not found:
+            taken.name, taken.described = source.name, described
             taken.columns, taken.unused = columns, unused
         kept = columns
-        rows = documents(source, table, columns, lambda line, split=split: f"{split}-{line}")  # type: ignore[misc]
         found[split] = list(_one_by_one(rows, taken.left_out))
+    if marc is not None and labels is None and not known:
+        labels = marc.labels()
     names = _Names([row.label for row in labels] if labels is not None else known, taken, found)
     return Contents(labels, {split: map(names.put, found[split]) for split in splits}), taken
 
