@@ -37,8 +37,8 @@ def fit(
         Path,
         typer.Argument(
             metavar="CORPUS|RUN",
-            help="All documents in a file (CSV, TSV, Excel, JSON, Parquet, MARC), a corpus folder, or "
-            "a run folder to continue.",
+            help="All documents in a file (CSV, TSV, Excel, JSON, Parquet, MARC), a corpus folder, "
+            "or a run folder to continue.",
         ),
     ],
     out: Annotated[
