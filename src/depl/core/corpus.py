@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
 
@@ -20,8 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from depl.core.display import html_table
 from depl.core.errors import CorpusError
 from depl.core.texts import as_texts
+
+_SHOWN = 5  # documents in a notebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ class LabelSet(Sequence[Label]):
         return [label.name for label in self._labels]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Corpus:
     """Documents with their labels.
 
@@ -126,7 +129,7 @@ class Corpus:
     ids: list[str]
     texts: list[str]
     Y: csr_array
-    labels: LabelSet = field(repr=False)
+    labels: LabelSet
 
     def __post_init__(self) -> None:
         shape = (len(self.texts), len(self.labels))
@@ -149,6 +152,16 @@ class Corpus:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def __repr__(self) -> str:
+        mean = self.Y.nnz / max(1, len(self))
+        return f"Corpus({len(self):,} documents, {len(self.labels):,} labels, {mean:.1f} each)"
+
+    def _repr_html_(self) -> str:
+        shown = range(min(_SHOWN, len(self)))
+        names = [", ".join(self.labels[j].name for j in self.Y[[i]].indices) for i in shown]
+        rows = [(self.ids[i], self.texts[i], names[i]) for i in shown]
+        return html_table(repr(self), ("id", "text", "labels"), rows)
 
     @cached_property
     def label_counts(self) -> NDArray[np.int64]:
@@ -184,7 +197,7 @@ class Corpus:
         return Corpus(self.ids, self.texts, Y, wide)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """The contents of a corpus folder: a label set and the splits that were found.
 
@@ -199,6 +212,18 @@ class Dataset:
     labels: LabelSet
     splits: dict[str, Corpus]
     name: str = "corpus"
+
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name} {len(corpus):,}" for name, corpus in self.splits.items())
+        return f"Dataset({self.name}: {splits} documents, {len(self.labels):,} labels)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, f"{len(x):,}", f"{np.count_nonzero(x.label_counts):,}", f"{x.Y.nnz:,}")
+            for name, x in self.splits.items()
+        ]
+        header = ("split", "documents", "labels that occur", "documents x labels")
+        return html_table(repr(self), header, rows)
 
     def __getitem__(self, split: str) -> Corpus:
         try:

@@ -16,13 +16,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.corpus import Label, LabelSet
+from depl.core.display import html_table
 from depl.core.errors import DeplError, MissingExtraError
 
 if TYPE_CHECKING:
     import pandas
 
+_SHOWN = 10  # documents in a notebook
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Ranking:
     """The best labels of each document.
 
@@ -45,7 +48,7 @@ class Ranking:
 
     indices: NDArray[np.int32]
     scores: NDArray[np.float32]
-    labels: LabelSet | None = field(default=None, compare=False, repr=False)
+    labels: LabelSet | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.indices.ndim != 2 or self.indices.shape != self.scores.shape:
@@ -117,6 +120,26 @@ class Ranking:
 
     def __len__(self) -> int:
         return int(self.indices.shape[0])
+
+    def __repr__(self) -> str:
+        first = ", ".join(f"{name} {score:.2f}" for name, score in self._named(0)[:3])
+        first = f"; first: {first}" if first else ""
+        return f"Ranking({len(self):,} documents, {self.k} labels each{first})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (i, ", ".join(f"{name} {score:.2f}" for name, score in self._named(i)))
+            for i in range(min(_SHOWN, len(self)))
+        ]
+        return html_table(repr(self), ("document", "labels"), rows)
+
+    def _named(self, row: int) -> list[tuple[str, float]]:
+        """A document's labels, by name where they are known, and their scores."""
+        if row >= len(self):
+            return []
+        pairs = zip(self.indices[row].tolist(), self.scores[row].tolist(), strict=True)
+        known = self.labels
+        return [(str(j) if known is None else known[j].name, s) for j, s in pairs if j >= 0]
 
     @property
     def k(self) -> int:

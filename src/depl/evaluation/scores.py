@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depl.core.corpus import Corpus, LabelSet
+from depl.core.display import html_table
 from depl.core.errors import DeplError
 from depl.core.ranking import Ranking
 from depl.evaluation import metrics
@@ -33,7 +34,7 @@ class Bin(NamedTuple):
     macro_f1: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """The scores of one ranking, as percentages from 0 to 100.
 
@@ -72,6 +73,29 @@ class Report:
     def k(self) -> int:
         """The largest cut-off, which the bins and the table of bands use."""
         return self.ks[-1]
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{name} {self.scores[name]:.1f}" for name in self._main)
+        return f"Report({self.name}: {self.documents:,} documents, {scores})"
+
+    def _repr_html_(self) -> str:
+        bands = [
+            (name, int(band["labels"]), *(f"{band[key]:.1f}" for key in self._of_bands))
+            for name, band in self.bands.items()
+        ]
+        overall = [(name, f"{value:.1f}") for name, value in self.scores.items()]
+        header = ("training documents of a label", "labels", *self._of_bands)
+        return html_table(repr(self), ("measure", "percent"), overall) + html_table(
+            "Rare and common labels", header, bands
+        )
+
+    @property
+    def _main(self) -> list[str]:
+        return [x for x in ("P@1", f"P@{self.k}", f"nDCG@{self.k}", "R@10") if x in self.scores]
+
+    @property
+    def _of_bands(self) -> tuple[str, ...]:
+        return (f"macroF1@{self.k}", f"R@{self.k}")
 
     def to_json(self, *, bins: bool = False) -> dict[str, object]:
         """The object that ``depl evaluate --json`` prints, to four decimals; with bins if asked."""

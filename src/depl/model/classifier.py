@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depl.core.corpus import Label, LabelSet
+from depl.core.display import html_table
 from depl.core.errors import CorpusError, RunError
 from depl.core.ranking import Ranking
 from depl.fusion.fusion import FUSION, Fusion
@@ -27,6 +28,8 @@ from depl.sparse.tfidf import TfidfFeatures
 
 if TYPE_CHECKING:
     from depl.neural.retriever import TextRetriever, Vectors
+
+_SHOWN = 5  # labels in a notebook
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,17 @@ class Classifier:
         alone = "svm" if fusion is None else fusion.chosen_
         decided_by = None if alone == FUSION else alone
         self._edits = None if run is None else LabelEditor(run, state, decided_by)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(("svm",) if self.fusion is None else self.fusion.parts_)
+        sizes = f"{len(self.labels):,} labels, {self.n_train:,} training documents"
+        return f"Classifier({self.name}: {sizes}; parts: {parts})"
+
+    def _repr_html_(self) -> str:
+        best = np.argsort(-self.train_counts, kind="stable")[:_SHOWN].tolist()
+        rows = [(x.label.name, x.training_documents, x.description) for x in map(self.card, best)]
+        header = ("commonest labels", "training documents", "description")
+        return html_table(repr(self), header, rows)
 
     @classmethod
     def load(cls, path: str | Path) -> Classifier:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from depl.core.corpus import Label
+from depl.core.display import html_table
 from depl.core.errors import CorpusError
 from depl.core.ranking import Ranking
 from depl.evaluation.bands import BANDS, band_of
@@ -58,7 +59,7 @@ class Sum:
     score: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """The explanation of a label for a text.
 
@@ -91,6 +92,23 @@ class Explanation:
     name_words: list[Match]
     svm: Sum | None
     neighbours: list[Neighbour]
+
+    def __repr__(self) -> str:
+        sure = "" if self.probability is None else f", probability {self.probability:.2f}"
+        words = ", ".join(match.term for match in self.keywords[:5]) or "no keyword in the text"
+        return f"Explanation({self.label.name}{sure}: {words})"
+
+    def _repr_html_(self) -> str:
+        keywords = [(x.term, f"{x.weight:.2f}", f"{x.contribution:.3f}") for x in self.keywords]
+        parts = [
+            (x.name, "-" if x.rank is None else x.rank, f"{x.contribution:.2f}") for x in self.parts
+        ]
+        similar = [(x.id, f"{x.similarity:.2f}", x.text) for x in self.neighbours]
+        return (
+            html_table(repr(self), ("keyword", "weight", "adds"), keywords)
+            + html_table("By part", ("part", "rank", "adds to the log-odds"), parts)
+            + html_table("Similar training documents", ("id", "similarity", "text"), similar)
+        )
 
     @property
     def band(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from depl.core.corpus import Dataset, Label
 from depl.core.errors import CorpusError
@@ -24,6 +24,7 @@ from depl.readers.files import (
     format_of,
     named,
 )
+from depl.readers.frames import read_frames
 from depl.readers.problems import Problems
 from depl.readers.records import Taken, single_table
 from depl.readers.rows import open_table
@@ -49,7 +50,7 @@ FORMATS = {name: reader.DESCRIPTION for name, reader in _FORMATS.items()}
 
 
 def read(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Any,  # noqa: ANN401 - whatever holds rows
     *,
     format: str | None = None,
     on_error: Literal["stop", "skip"] = "stop",
@@ -60,13 +61,14 @@ def read(
     label_separator: str | None = None,
     merge_spellings: bool = True,
 ) -> Dataset:
-    """Read a corpus: a folder, or one table with all documents.
+    """Read a corpus: a folder, or one table with all documents, in a file or in memory.
 
     Parameters
     ----------
-    path : path
+    path : path, DataFrame, Dataset or iterable of dicts
         A folder in one of the ``FORMATS``; or a CSV, TSV, JSON lines, JSON, Parquet, Excel or MARC
-        file, whose documents are the split "train".
+        file, whose documents are the split "train"; or a table in memory: a DataFrame, a Hugging
+        Face ``Dataset`` or ``DatasetDict``, a list of dicts, a mapping with one for each split.
     format : str, optional
         The name of the format; recognised from the files when not given.
     on_error : {"stop", "skip"}
@@ -94,6 +96,16 @@ def read(
     ------
     CorpusError
         The corpus cannot be read, or holds what it should not.
+
+    Examples
+    --------
+    >>> rows = [
+    ...     {"title": "Sparkling wine", "subjects": ["wine"]},
+    ...     {"title": "Olive oil and wine", "subjects": ["oil", "Wine"]},
+    ... ]
+    >>> corpus = read(rows, text="title", labels="subjects").train
+    >>> corpus.labels.names, corpus.texts
+    (['Wine', 'oil'], ['Sparkling wine', 'Olive oil and wine'])
     """
     columns = Columns(
         (text,) if isinstance(text, str) else tuple(text or ()),
@@ -102,6 +114,15 @@ def read(
         label_separator,
         merge_spellings,
     )
+    if not isinstance(path, str | os.PathLike):
+        if format is not None:
+            raise CorpusError(f"A table in memory has no format; got format={format!r}.")
+        _check_on_error(on_error)
+        problems = Problems()
+        dataset, taken = read_frames(path, columns, problems, splits)
+        _settle(problems, on_error, "the table", dataset)
+        _logger.info("text: %s; labels: %s", taken.columns.text_said, taken.columns.labels_said)
+        return dataset
     return read_records(path, columns, format=format, on_error=on_error, splits=splits)[0]
 
 
@@ -128,8 +149,7 @@ def read_records(
     known : iterable of Label
         The labels of the run, which names in a table may mean.
     """
-    if on_error not in ("stop", "skip"):
-        raise CorpusError(f"on_error is either 'stop' or 'skip'; got {on_error!r}.")
+    _check_on_error(on_error)
     folder = Path(path)
     _check_path(folder)
     _check_format(format)
@@ -157,13 +177,23 @@ def read_records(
     dataset = assemble(layout, contents, problems)
     if one is not None:
         dataset = replace(dataset, name=one.name)
+    _settle(problems, on_error, str(folder), dataset)
+    return dataset, taken
+
+
+def _check_on_error(on_error: str) -> None:
+    if on_error not in ("stop", "skip"):
+        raise CorpusError(f"on_error is either 'stop' or 'skip'; got {on_error!r}.")
+
+
+def _settle(problems: Problems, on_error: str, name: str, dataset: Dataset) -> None:
+    """Raise what is wrong with the rows, or say that they were left out."""
     if problems.fatal or (problems and on_error == "stop"):
-        raise CorpusError(_refusal(folder, problems))
+        raise CorpusError(_refusal(name, problems))
     if problems:
         parts = ", ".join(f"{split} {len(corpus)}" for split, corpus in dataset.splits.items())
         listing = problems.listing(remedies=False)
-        _logger.warning("Left out while reading %s:\n%s\nKept: %s.", folder, listing, parts)
-    return dataset, taken
+        _logger.warning("Left out while reading %s:\n%s\nKept: %s.", name, listing, parts)
 
 
 def split_names(path: str | os.PathLike[str], format: str | None = None) -> list[str]:
@@ -196,7 +226,7 @@ def _chosen(layout: Layout, columns: Columns, kept: Columns | None) -> bool:
     return bool(names) and not {"text", "labels"} <= names
 
 
-def _refusal(folder: Path, problems: Problems) -> str:
+def _refusal(folder: str, problems: Problems) -> str:
     advice = (
         "This cannot be skipped: correct the files and read them again."
         if problems.fatal

@@ -8,7 +8,7 @@ left out and counted, as every catalogue has some.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -53,6 +53,7 @@ def load(
     kept: Columns | None = None,
     known: Iterable[Label] = (),
     format: str | None = None,
+    opened: Mapping[str, Table] | None = None,
 ) -> tuple[Contents, Taken]:
     """The documents of these splits, with labels as the labels file, or ``known``, has them.
 
@@ -72,6 +73,8 @@ def load(
         Labels that are known already, such as those of a run: spellings of their names mean them.
     format : str, optional
         The format of the tables.
+    opened : mapping of str to Table, optional
+        The table of each split where they are in memory; files are not opened then.
     """
     labels = None if layout.labels is None else list(label_rows(layout.labels, problems))
     taken = Taken(next(path.name for path in layout.splits.values()))
@@ -82,12 +85,12 @@ def load(
         source = Source(layout.splits[split], problems)
         made_id = partial("{}-{}".format, split)
         unused: tuple[str, ...] = ()
-        if is_marc(source, format):
+        if opened is None and is_marc(source, format):
             marc = marc or MarcCorpus(asked, kept, known)
             columns, described = marc.columns, "MARC records"
             rows = marc.documents(source, made_id)
         else:
-            table = _opened(source, format)
+            table = _opened(source, format) if opened is None else opened[split]
             if not table.header:
                 found[split] = []
                 continue

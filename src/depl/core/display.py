@@ -1,0 +1,35 @@
+"""How objects show themselves in a notebook: small tables in HTML, everything in them escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+_CELL = 120  # characters of a cell that are shown
+
+
+def shortened(text: str, length: int = _CELL) -> str:
+    """The beginning of a text, in one line.
+
+    Examples
+    --------
+    >>> shortened("sparkling wine  and oil", 12)
+    'sparkling w…'
+    """
+    line = " ".join(text[: 4 * length].split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A title and a table; cells are text, whatever they hold.
+
+    Examples
+    --------
+    >>> html_table("a < b", ["x"], [["<script>"]])
+    '<p><b>a &lt; b</b></p><table><tr><th>x</th></tr><tr><td>&lt;script&gt;</td></tr></table>'
+    """
+    lines = ["".join(f"<th>{escape(name)}</th>" for name in header)]
+    for row in rows:
+        lines.append("".join(f"<td>{escape(shortened(str(cell)))}</td>" for cell in row))
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<p><b>{escape(title)}</b></p><table>{body}</table>"
