@@ -78,12 +78,12 @@ class Running:
 
 
 @contextmanager
-def run_uvicorn(app) -> Iterator[Running]:
+def run_uvicorn(app, **options) -> Iterator[Running]:
     import uvicorn
 
     from depl.server.listening import listen
 
-    config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=1, **options)
     server = uvicorn.Server(config)
     with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -126,7 +126,7 @@ def served() -> Callable:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             try:
                 line = process.stderr.readline()
-                found = re.search(r"http://\S+", line)
+                found = re.search(r"https?://\S+", line)
                 assert found, line + process.stderr.read()
                 yield Served(process, found[0].rstrip("/"))
             finally:

@@ -59,7 +59,7 @@ def test_many_at_once_get_the_same_answers_as_one_by_one(model, dataset):
         transport = httpx.ASGITransport(app)
         async with (
             app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url="http://service") as client,
+            httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
         ):
             together = await asyncio.gather(
                 *(client.post("/v1/predict", json=wish) for wish in wishes)
@@ -247,7 +247,7 @@ def test_a_full_queue_is_503_and_a_late_answer_504(model, connect, monkeypatch):
         transport = httpx.ASGITransport(app)
         async with (
             app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url="http://service") as client,
+            httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
         ):
             waiting = []
             for _ in range(3):
@@ -291,7 +291,7 @@ def test_health_readiness_and_metrics(connect, model):
 def test_before_its_start_the_service_is_not_ready(model):
     async def scenario():
         transport = httpx.ASGITransport(create_app(model))
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.get("/readyz")
 
     answer = asyncio.run(scenario())

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
+import ssl
+import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 
 import httpx
 import pytest
@@ -89,6 +93,53 @@ def test_sighup_reloads_the_run_while_requests_are_answered(own_run, served):
         assert service.process.wait(10) == 0
 
 
+@posix
+def test_silent_and_slow_connections_keep_nobody_out(fitted_run, served):
+    with served(fitted_run) as service, ExitStack() as open_sockets:
+        host, port = service.url.removeprefix("http://").split(":")
+        for i in range(700):
+            sender = open_sockets.enter_context(socket.create_connection((host, int(port))))
+            if i % 3 == 1:
+                sender.sendall(b"GET /v1/info HT")
+            elif i % 3 == 2:
+                sender.sendall(
+                    b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+                )
+        for _ in range(3):
+            asked = httpx.post(f"{service.url}/v1/predict", json={"texts": ["wine"]}, timeout=30)
+            assert asked.status_code == 200
+        service.signal(signal.SIGTERM)
+        assert service.process.wait(20) == 0  # without waiting for any of them
+
+
+def test_a_client_that_never_finishes_its_headers_is_closed(
+    fitted_run, uvicorn_running, monkeypatch, model
+):
+    from depl.server import connections
+    from depl.server.app import create_app
+
+    monkeypatch.setattr(connections, "MAX_SILENCE", 0.3)
+    with uvicorn_running(create_app(model), http=connections.Connection) as service:
+        host, port = service.url.removeprefix("http://").split(":")
+        for begun in (b"", b"GET /healthz HTTP/1.1\r\nHost: loc"):
+            with socket.create_connection((host, int(port)), timeout=20) as sender:
+                sender.sendall(begun)
+                assert sender.recv(100) == b""  # the service has hung up
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes its certificate with openssl")
+def test_https_with_a_certificate(fitted_run, served, tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*command, *names, *made], check=True, capture_output=True)
+    with served(fitted_run, "--certfile", certificate, "--keyfile", key) as service:
+        assert service.url.startswith("https://")
+        trusting = ssl.create_default_context(cafile=certificate)
+        assert httpx.get(f"{service.url}/v1/info", verify=trusting).status_code == 200
+
+
 def test_what_cannot_work_is_one_message(fitted_run, tmp_path, monkeypatch, capsys):
     def refused(*arguments: object) -> str:
         monkeypatch.setattr(sys, "argv", ["depl", "serve", *map(str, arguments)])
@@ -100,6 +151,8 @@ def test_what_cannot_work_is_one_message(fitted_run, tmp_path, monkeypatch, caps
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"port {port}" in refused(fitted_run, "--port", port)
+    assert "--keyfile needs --certfile" in refused(fitted_run, "--keyfile", tmp_path / "k")
+    assert "Cannot serve HTTPS" in refused(fitted_run, "--certfile", tmp_path / "no")
     assert "no run folder" in refused(tmp_path / "nothing", "--port", 0)
     message = refused(fitted_run, "--host", "0.0.0.0", "--allow-writes")
     assert "can be reached from others" in message

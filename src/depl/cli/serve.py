@@ -42,6 +42,22 @@ def serve(
     token_for_all: Annotated[
         bool, typer.Option("--token-for-all", help="Require the token for every request.")
     ] = False,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allowed-host",
+            metavar="NAME",
+            help="Name by which clients may address the service, such as that of a proxy; may be "
+            "repeated. Names of this machine and addresses need not be given.",
+        ),
+    ] = None,
+    certfile: Annotated[
+        Path | None,
+        typer.Option("--certfile", metavar="FILE", help="Certificate, to serve HTTPS."),
+    ] = None,
+    keyfile: Annotated[
+        Path | None, typer.Option("--keyfile", metavar="FILE", help="Its private key.")
+    ] = None,
     allow_writes: Annotated[
         bool,
         typer.Option(
@@ -103,7 +119,9 @@ def serve(
         token_for_all=token_for_all,
         local_writes=allow_writes and local,
         read_only=read_only,
+        hosts=tuple(name.lower() for name in (host, *(allowed_host or ()))),
     )
+    tls = _tls(certfile, keyfile)
     batching = Batching(
         max_batch=max_batch, max_wait=max_wait_ms / 1000, queue=queue, timeout=timeout
     )
@@ -112,7 +130,7 @@ def serve(
         model = load(run)
         app = create_app(model, run=run, access=access, batching=batching)
         shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{listener.getsockname()[1]}"
+        address = f"{'http' if tls is None else 'https'}://{shown}:{listener.getsockname()[1]}"
         labels = count(len(model.labels) - len(model.removed), "label")
         err.print(f"{escape(model.name)}: {labels} at {address}/")
         if not local and token is None:
@@ -120,7 +138,27 @@ def serve(
                 "[yellow]Warning:[/] everybody who can reach this machine can use the service. "
                 "Set DEPL_TOKEN and --token-for-all to require a token."
             )
-        run_app(app, listener)
+        run_app(app, listener, tls)
+
+
+def _tls(certificate: Path | None, key: Path | None) -> tuple[Path, Path | None] | None:
+    """Certificate and key; read once here, so that what is wrong shows before the run is loaded."""
+    if certificate is None:
+        if key is not None:
+            raise ConfigError(
+                "--keyfile needs --certfile, the certificate that belongs to the key."
+            )
+        return None
+    import ssl
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"Cannot serve HTTPS with the certificate {certificate}: {error}. Give a PEM file with "
+            f"--certfile, and its key without a password with --keyfile."
+        ) from error
+    return certificate, key
 
 
 def _token(token: str | None, file: Path | None) -> str | None:

@@ -77,7 +77,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.live_model = live
-    app.add_middleware(Middleware, metrics=metrics, timeout=batching.timeout)
+    app.add_middleware(Middleware, metrics=metrics, timeout=batching.timeout, access=access)
     app.include_router(routes.api(live, access))
     _add_operations(app, live, metrics, access)
     _add_page(app)

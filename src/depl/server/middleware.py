@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from depl.server.logs import log, log_event
 from depl.server.metrics import Metrics
 from depl.server.problems import problem
-from depl.server.security import HEADERS
+from depl.server.security import HEADERS, Access
 
 MAX_BODY = 16 * 2**20  # bytes
 
@@ -34,10 +34,13 @@ class Middleware:
         Where requests are counted.
     timeout : float
         Seconds a client may take to send a request.
+    access : Access
+        By which names the service may be addressed.
     """
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, timeout: float) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, timeout: float, access: Access) -> None:
         self.app = app
+        self.access = access
         self.metrics = metrics
         self.timeout = timeout
 
@@ -58,7 +61,10 @@ class Middleware:
             await send(message)
 
         try:
-            if _announced_size(scope) > MAX_BODY:
+            strange = self.access.trouble_with_host(_host(scope))
+            if strange is not None:
+                await problem(421, strange)(scope, receive, send_with_headers)
+            elif _announced_size(scope) > MAX_BODY:
                 await problem(413, _TOO_LARGE)(scope, receive, send_with_headers)
             else:
                 await self.app(scope, self._limited(receive), send_with_headers)
@@ -116,3 +122,7 @@ def _announced_size(scope: Scope) -> int:
         if name == b"content-length" and value.isdigit():
             return int(value)
     return 0
+
+
+def _host(scope: Scope) -> str:
+    return next((v.decode("latin-1") for name, v in scope["headers"] if name == b"host"), "")

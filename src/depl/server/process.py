@@ -9,21 +9,27 @@ import signal
 import socket
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
 from depl.core.errors import DeplError
+from depl.server.connections import Connection
 from depl.server.live_model import LiveModel
 from depl.server.logs import log_event
 
 _GRACE = 30  # seconds that requests get to finish when the service is stopped
-_CONNECTIONS = 1_000  # open at the same time; further ones get 503 at once
 
 
-def run_app(app: FastAPI, listener: socket.socket) -> None:
-    """Answer on this socket until SIGTERM or Ctrl-C; SIGHUP reloads the run."""
-    asyncio.run(_run(app, listener))
+def run_app(
+    app: FastAPI, listener: socket.socket, tls: tuple[Path, Path | None] | None = None
+) -> None:
+    """Answer on this socket until SIGTERM or Ctrl-C; SIGHUP reloads the run.
+
+    ``tls`` are certificate and key, to answer by HTTPS.
+    """
+    asyncio.run(_run(app, listener, tls))
 
 
 class _JsonLines(logging.Formatter):
@@ -49,14 +55,18 @@ def log_to_stderr(*, requests: bool) -> None:
     logging.getLogger("depl.server").setLevel(logging.INFO if requests else logging.WARNING)
 
 
-async def _run(app: FastAPI, listener: socket.socket) -> None:
+async def _run(app: FastAPI, listener: socket.socket, tls: tuple[Path, Path | None] | None) -> None:
+    certificate, key = tls or (None, None)
     config = uvicorn.Config(
         app,
+        http=Connection,
+        ws="none",
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
         log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
-        limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE,
     )
     # uvicorn finishes what it has accepted and then raises the signal again. With this handler

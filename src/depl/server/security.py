@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from dataclasses import dataclass
+import socket
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
@@ -23,6 +26,33 @@ HEADERS = {
 }
 
 
+_GUESSES = 10  # wrong tokens from one address before it has to wait
+_PAUSE = 60.0  # seconds that it waits, counted from the first of them
+_ADDRESSES = 10_000  # that are remembered
+
+
+class Guesses:
+    """Counts wrong tokens by the address they come from."""
+
+    def __init__(self) -> None:
+        self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()
+
+    def wait(self, address: str) -> float:
+        """Seconds until this address may try again; 0 if it may now."""
+        since, n = self._wrong.get(address, (0.0, 0))
+        left = since + _PAUSE - time.monotonic()
+        if left <= 0:
+            self._wrong.pop(address, None)
+        return left if n >= _GUESSES and left > 0 else 0.0
+
+    def count(self, address: str) -> None:
+        """Note that a token from this address was wrong."""
+        since, n = self._wrong.pop(address, (time.monotonic(), 0))
+        self._wrong[address] = since, n + 1
+        if len(self._wrong) > _ADDRESSES:
+            self._wrong.popitem(last=False)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Access:
     """Who may read and change.
@@ -37,12 +67,16 @@ class Access:
         Whether clients on this machine may change labels without a token, where there is none.
     read_only : bool
         Whether nobody may change labels.
+    hosts : tuple of str
+        Names under which clients may address the service, besides those of this machine.
     """
 
     token: str | None = None
     token_for_all: bool = False
     local_writes: bool = False
     read_only: bool = False
+    hosts: tuple[str, ...] = ()
+    guesses: Guesses = field(default_factory=Guesses, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.token is not None and (
@@ -60,6 +94,24 @@ class Access:
         """Whether anybody may change labels."""
         return not self.read_only and (self.token is not None or self.local_writes)
 
+    def trouble_with_host(self, host: str) -> str | None:
+        """What is wrong with the name by which a client addresses the service, if anything.
+
+        A page of another site can have its own name lead to this machine (DNS rebinding); its
+        visitor's browser then takes the service for part of that site and lets the page read it.
+        Numbers cannot be bent like that, and neither can names that are known.
+        """
+        if not host:  # no browser leaves it out
+            return None
+        name = _name_of(host)
+        own = {socket.gethostname().lower(), "localhost"}
+        if name in own or name in self.hosts or _is_address(name):
+            return None
+        return (
+            f"This service does not answer to the name {name[:100]!r}. If it should, start it with "
+            f"--allowed-host and that name."
+        )
+
     def check_read(self, request: Request) -> None:
         """Refuse a request that may not read."""
         if self.token_for_all:
@@ -71,8 +123,18 @@ class Access:
             raise HTTPException(403, "This service is read-only.")
         self.check_operator(request)
 
+    def _check_origin(self, request: Request) -> None:
+        """Refuse what a page of another site made its visitor's browser send."""
+        origin = request.headers.get("origin")
+        if origin is None:
+            return
+        host = request.headers.get("host", "")
+        if _netloc(origin) != host and _name_of(_netloc(origin)) not in self.hosts:
+            raise HTTPException(403, "Pages of other sites may not change anything here.")
+
     def check_operator(self, request: Request) -> None:
         """Refuse a request that may not reload the run."""
+        self._check_origin(request)
         if self.token is not None:
             self._check_token(request)
         elif not self.local_writes:
@@ -90,11 +152,21 @@ class Access:
             )
 
     def _check_token(self, request: Request) -> None:
+        address = request.client.host if request.client else ""
+        wait = self.guesses.wait(address)
+        if wait:
+            raise HTTPException(
+                429,
+                f"There were {_GUESSES} wrong tokens from this address. Try again later.",
+                {"Retry-After": str(int(wait) + 1)},
+            )
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")
         token = (self.token or "").encode()
         # In a time that does not depend on where the two differ.
         same = hmac.compare_digest(shown.strip().encode("utf-8", "replace"), token)
         if scheme.lower() != "bearer" or not same:
+            if shown:
+                self.guesses.count(address)
             raise HTTPException(
                 401,
                 "A token is needed: send the header 'Authorization: Bearer TOKEN'.",
@@ -119,16 +191,28 @@ def is_loopback(host: str) -> bool:
 
 
 def _from_this_machine(request: Request) -> bool:
-    """Whether the request comes neither from another site's page nor through a foreign host name.
+    """Whether the service is addressed by a name that only its own machine can mean."""
+    return is_loopback(_name_of(request.headers.get("host", "")))
 
-    A web page can make a visitor's browser send requests to the visitor's own machine, but it
-    cannot hide its origin.
-    """
-    host = request.headers.get("host", "")
-    origin = request.headers.get("origin")
+
+def _name_of(host: str) -> str:
+    """The name in a Host header, without the port; empty where it makes no sense."""
     try:
-        name = urlsplit(f"//{host}").hostname or ""
-        foreign = origin is not None and urlsplit(origin).netloc != host
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _netloc(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
     except ValueError:
         return False
-    return is_loopback(name) and not foreign
+    return True

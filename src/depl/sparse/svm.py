@@ -163,6 +163,11 @@ class OneVsAllSVM:
             )
 
         starts = range(0, X.shape[0], _RANK_CHUNK)
+        if (
+            len(starts) == 1
+        ):  # a service ranks few texts, often: a new thread each time costs memory
+            rank_chunk(0)
+            return out
         with ThreadPoolExecutor(self._threads()) as pool:
             for _ in track(pool.map(rank_chunk, starts), "svm ranking", total=len(starts)):
                 pass
