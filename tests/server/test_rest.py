@@ -212,15 +212,31 @@ def test_undo_with_nothing_to_undo_is_a_conflict(connect, own_run):
 
 
 def test_reload_takes_a_run_that_was_fitted_again(connect, own_run, dataset):
+    from depl.core.corpus import Corpus
     from depl.pipeline.fit import fit
     from depl.run.config import Config
 
     client = connect(load(own_run), run=own_run, access=Access(token="t"))
     before = client.get("/v1/labels/2560").json()["keywords"]
-    fit(dataset.train, own_run, Config.load(None, ["linear.C=3"]))
+    asked = {"text": WINE, "label": "2560"}
+    explained = connect(load(own_run)).post("/v1/explain", json=asked).json()
+    other = [0, *range(len(dataset.train))[:0:-1]]  # other documents at the same positions
+    texts = [dataset.train.texts[i] for i in other]
+    changed = Corpus(dataset.train.ids, texts, dataset.train.Y[other], dataset.labels)
+    fit(changed, own_run, Config.load(None, ["linear.C=3"]), overwrite=True)
     assert client.get("/v1/labels/2560").json()["keywords"] == before
+    assert client.post("/v1/explain", json=asked).json() == explained
+    shutil.rmtree(own_run / "features")
+    shutil.rmtree(own_run / "corpus")
+    assert client.post("/v1/explain", json=asked).json() == explained
+    examples = {"id": "dep", "name": "depot", "examples": ["Storage under a licence"]}
+    shown = {"Authorization": "Bearer t"}
+    assert client.post("/v1/labels", json=examples, headers=shown).status_code == 201
+    assert client.post("/v1/reload", headers=shown).status_code == 500  # the old one stays at work
+    assert client.post("/v1/explain", json=asked).json()["neighbours"] == explained["neighbours"]
+    fit(dataset.train, own_run, Config.load(None, ["linear.C=3"]), overwrite=True)
     answer = client.post("/v1/reload", headers={"Authorization": "Bearer t"})
-    assert (answer.status_code, answer.json()["labels"]) == (200, 12)
+    assert (answer.status_code, answer.json()["labels"]) == (200, 13)
     assert client.get("/v1/labels/2560").json()["keywords"] != before
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+from scipy.sparse import csr_array
+
 from depl.core import storage
 from depl.core.corpus import Label, LabelSet
 from depl.core.errors import CorpusError, RunError
@@ -37,13 +39,21 @@ class LabelEditor:
         The run as it was fitted.
     decided_by : str or None
         The only part whose ranking the run suggests; None where several are combined.
+    train_vectors : function
+        Gives the tf-idf of the training documents.
     """
 
-    def __init__(self, run: Run, base: State, decided_by: str | None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        base: State,
+        decided_by: str | None,
+        train_vectors: Callable[[], csr_array],
+    ) -> None:
         self._run = run
         self._base = base
         self._decided_by = decided_by
-        self._maker = LabelMaker(run, base)
+        self._maker = LabelMaker(run, base, train_vectors)
         self._journal = Journal(run.path)
         stages = run.manifest()["stages"]
         self._finished = "fusion" in stages

@@ -23,7 +23,7 @@ the run again is worthwhile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -85,13 +85,18 @@ class LabelMaker:
         Its training documents are the background for new labels.
     base : State
         The run as it was fitted.
+    train_vectors : function
+        Gives the tf-idf of the training documents, those that the run was fitted on.
     """
 
-    def __init__(self, run: Run, base: State) -> None:
-        self._run = run
+    def __init__(self, run: Run, base: State, train_vectors: Callable[[], csr_array]) -> None:
+        self._train_vectors = train_vectors
         self._base = base
         self._terms = base.features.terms_
         self._settings = run.settings("descriptions")
+        self._by_name = (
+            base.retriever is not None and run.settings("encoder")["label_text"] == "name"
+        )
         # A run that was fitted before the setting was there has stop words among its keywords.
         allowed = self._settings.get("stop_words", True)
         self._without = () if allowed else base.features.stop_terms()
@@ -151,7 +156,7 @@ class LabelMaker:
         if not documents:
             none = csr_array((len(groups), len(self._terms)), dtype=np.float32)
             return none, np.full(len(groups), -np.inf, np.float32), np.empty(0, np.int64)
-        X = self._run.train_vectors()
+        X = self._train_vectors()
         vectors = self._base.features.transform(documents)
         weights, bias = weigh(X, vectors, groups, cull=self._base.svm.cull)
         return weights, bias, _same(vectors, X)
@@ -178,7 +183,7 @@ class LabelMaker:
         from depl.neural.retriever import label_vectors
 
         wanted = list(descriptions)
-        if self._run.settings("encoder")["label_text"] == "name":
+        if self._by_name:
             wanted = [text or x.name for x, text in zip(labels, texts, strict=True)]
         tokens = [tokenize(wanted, retriever.folder, retriever.max_tokens)]
         if retriever.retriever.names is not None:

@@ -79,11 +79,13 @@ class Classifier:
         self.name = name
         self.thresholds = thresholds
         self._run = run
-        self.training = None if run is None else TrainingDocuments(run)
+        self.training = training = None if run is None else TrainingDocuments(run)
         self._base = state
         alone = "svm" if fusion is None else fusion.chosen_
         decided_by = None if alone == FUSION else alone
-        self._edits = None if run is None else LabelEditor(run, state, decided_by)
+        self._edits = None
+        if run is not None and training is not None:
+            self._edits = LabelEditor(run, state, decided_by, lambda: training.vectors)
 
     def __repr__(self) -> str:
         parts = ", ".join(("svm",) if self.fusion is None else self.fusion.parts_)

@@ -45,6 +45,10 @@ class TrainingDocuments:
         """Their tf-idf."""
         return self._run.train_vectors()
 
+    def read(self) -> None:
+        """Read all of it now, as a service does: the run may be fitted again while it is used."""
+        _ = self.vectors, self._carried, self._openings
+
     def carrying(self, label: int) -> NDArray[np.int32]:
         """Positions of the documents that carry a label; none for labels added since."""
         carried = self._carried

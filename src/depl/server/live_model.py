@@ -181,7 +181,12 @@ class LiveModel:
 
 
 def load(run: Path) -> Classifier:
-    """A classifier that has predicted once, so that the first request is as fast as the others."""
+    """A classifier that has predicted once, so that the first request is as fast as the others.
+
+    It has read all that it will need, so that it stays whole while the run is fitted again.
+    """
     model = Classifier.load(run)
+    if model.training is not None:
+        model.training.read()
     model.predict([_WARM_UP], 1)
     return model
