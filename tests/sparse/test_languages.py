@@ -48,6 +48,17 @@ def test_numbers_have_no_language():
     assert find_language(["1408/71", "", "12"]) == "none"
 
 
+@pytest.mark.parametrize(
+    ("form", "lemma"),
+    [
+        *(("wein", "wein"), ("einfuhr", "einfuhr"), ("bestände", "bestand"), ("rindern", "rind")),
+        *(("große", "groß"), ("wirtschaftliche", "wirtschaftlich"), ("waren", "sein")),
+    ],
+)
+def test_german_nouns_are_no_verbs_and_adjectives_no_nouns(form: str, lemma: str):
+    assert languages.lemmas([form], "de") == [lemma]
+
+
 def test_norwegian_and_croatian_have_lemmas_and_stop_words_under_their_own_codes():
     assert languages.lemmas(["husene"], "no") == languages.lemmas(["husene"], "nb")
     assert languages.has_lemmas("hr")

@@ -114,10 +114,20 @@ def lemmas(forms: Sequence[str], language: str) -> list[str]:
     from simplemma import Lemmatizer
 
     lemmatize, code = Lemmatizer().lemmatize, _LEMMAS_OF.get(language, language)
+    grammar = stop_words(language)
+
+    def lemma(form: str) -> str:
+        found = fold(lemmatize(form, lang=code))
+        if code != "de" or form in grammar:
+            return found
+        # German writes nouns with a capital, and simplemma takes "wein" for a form of "weinen", to
+        # cry. Of the two readings the noun is meant, unless it is an adjective with an ending.
+        noun = fold(lemmatize(form.capitalize(), lang=code))
+        return noun if len(noun) <= len(found) else found
+
     # Numbers are kept: "1408" of Regulation 1408/71 is more informative than most words.
     return [
-        fold(lemmatize(form, lang=code)) if form.isalpha() else form
-        for form in track(forms, "lemmas", total=len(forms))
+        lemma(form) if form.isalpha() else form for form in track(forms, "lemmas", total=len(forms))
     ]
 
 
