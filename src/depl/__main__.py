@@ -1,6 +1,27 @@
-"""``python -m depl``, and with it ``accelerate launch -m depl``."""
+"""The entry point of ``depl`` and ``python -m depl``.
 
-from depl.cli.app import main
+Ctrl-C and SIGTERM are obeyed before anything else is imported, which takes a moment.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from depl.cli.interrupts import last_words, obey_signals
+
+
+def main() -> None:
+    """Run ``depl``; a signal ends it with one sentence and the exit code that shells expect."""
+    obey_signals()
+    try:
+        from depl.cli.app import main
+
+        main()
+    except KeyboardInterrupt:
+        said, code = last_words()
+        print(f"\n{said}", file=sys.stderr)  # noqa: T201 - a console is not there yet
+        sys.exit(code)
+
 
 if __name__ == "__main__":
     main()

@@ -9,6 +9,7 @@ import io
 import json
 import lzma
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import depl
+from depl.cli import interrupts
 from depl.cli import predict as predict_command
 from depl.cli.app import app
 from depl.core.corpus import Dataset, Label
@@ -446,9 +448,6 @@ def test_existing_output_is_kept_unless_told(fitted_run, tmp_path):
     output = tmp_path / "out.jsonl"
     output.write_text("precious\n")
     assert "--overwrite" in refused(RunError, fitted_run, "--output", output, stdin="wine\n")
-    assert "nothing to resume" in refused(
-        RunError, fitted_run, "--output", output, "--resume", stdin="wine\n"
-    )
     assert output.read_text() == "precious\n"
     predicted(fitted_run, "--output", output, "--overwrite", stdin="wine\n")
     assert objects(output.read_text())[0]["id"] == "1"
@@ -681,6 +680,46 @@ def test_ctrl_c_says_how_to_go_on(fitted_run, tmp_path, monkeypatch):
 
     monkeypatch.setattr(depl.Classifier, "predict", predict)
     arguments = ["predict", str(fitted_run), str(path), "--output", str(output)]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 130
-    assert "20 documents are finished; go on with --resume" in result.stderr
+    assert CliRunner().invoke(app, arguments).exit_code == 130
+    said = "Interrupted; 20 documents are finished, and --resume continues."
+    assert interrupts.last_words() == (said, 130)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_is_one_sentence_and_the_usual_exit_code(fitted_run, tmp_path, number, code):
+    texts, output = tmp_path / "t.jsonl", tmp_path / "o.jsonl"
+    texts.write_text('{"text": "sparkling wine"}\n' * 300_000)  # more than it does by then
+    command = [sys.executable, "-m", "depl", "predict", fitted_run, texts, "--output", output]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    log = tmp_path / "o.jsonl.resume.jsonl"
+    while not log.exists() or log.read_bytes().count(b"\n") < 2:
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(number)
+    said = child.communicate()[1].strip()
+    assert child.returncode == code
+    word = "Interrupted" if number == signal.SIGINT else "Terminated"
+    assert re.fullmatch(rf"{word}; [\d,]+ documents are finished, and --resume continues\.", said)
+
+
+def test_resuming_what_is_finished_is_done_at_once(fitted_run, tmp_path):
+    output = tmp_path / "o.jsonl"
+    predicted(fitted_run, "--output", output, stdin="wine\n")
+    before = output.read_bytes()
+    told = predicted(fitted_run, "--output", output, "--resume", stdin="wine\n").stderr
+    assert "is finished already" in told
+    assert output.read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_full_standard_output_is_one_sentence(fitted_run, options):
+    command = [sys.executable, "-m", "depl", "predict", str(fitted_run), *options]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, input="wine\n", stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "Error: Cannot read or write standard output: No space left on device.\n"
+    )

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,6 +19,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from depl.core.corpus import Dataset
 from depl.core.errors import ConfigError, CorpusError, DeplError, MissingExtraError, NotFittedError
+from depl.core.workers import map_in_processes
 from depl.sparse import tfidf
 from depl.sparse.languages import fold
 from depl.sparse.tfidf import TfidfFeatures
@@ -258,13 +258,12 @@ def test_worker_processes_do_not_change_the_result(dataset: Dataset, monkeypatch
     alone = TfidfFeatures(n_jobs=1)
     X = alone.fit_transform(texts)
     asked: list[int] = []
-    parallel = joblib.Parallel
 
-    def spy(n_jobs: int, **settings: object) -> joblib.Parallel:
-        asked.append(n_jobs)
-        return parallel(n_jobs=n_jobs, **settings)
+    def spy(function, chunks, processes):
+        asked.append(processes)
+        return map_in_processes(function, chunks, processes)
 
-    monkeypatch.setattr(joblib, "Parallel", spy)
+    monkeypatch.setattr(tfidf, "map_in_processes", spy)
     monkeypatch.setattr(tfidf, "_SERIAL_BELOW", 1)
     monkeypatch.setattr(tfidf, "_CHUNK", 7)
     together = TfidfFeatures(n_jobs=2)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Annotated
+from contextlib import suppress
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -58,11 +60,26 @@ def main() -> None:
     """Run ``depl``; an error that the user can fix is one message and exit code 2."""
     try:
         app()
+        sys.stdout.flush()  # or a full disk would show when Python ends
     except DeplError as error:
-        typer.secho("Error: ", fg="red", bold=True, err=True, nl=False)
-        typer.echo(visible(str(error)), err=True)
-        sys.exit(2)
+        _refuse(str(error))
+    except OSError as error:  # of standard output, or of a file that nobody foresaw
+        _forget_output()
+        where = error.filename or "standard output"
+        _refuse(f"Cannot read or write {where}: {error.strerror or error}.")
     except SystemExit as end:
         if end.code == 130:  # what typer silently makes of a KeyboardInterrupt
-            typer.echo("\nInterrupted.", err=True)
+            raise KeyboardInterrupt from None
         raise
+
+
+def _refuse(message: str) -> NoReturn:
+    typer.secho("Error: ", fg="red", bold=True, err=True, nl=False)
+    typer.echo(visible(message), err=True)
+    sys.exit(2)
+
+
+def _forget_output() -> None:
+    """Drop what is still in the buffer: Python would write it, and fail again, when it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from depl.cli.console import count, err, progress
+from depl.cli.interrupts import remarking
 from depl.cli.next_steps import print_next
 from depl.cli.options import (
     Format,
@@ -145,7 +145,7 @@ def _continue(
         )
     manifest.restore(run)
     settings = (Run(run).config() if config is None else Config.load(config)).changed(overrides)
-    with progress(), _resumable():
+    with progress(), remarking(_what_is_kept):
         err.print(f"continuing {escape(str(run))}")
         pipeline.fit(None, run, settings, until=until, redo_from=redo_from, observe=_report)
         if until is None:
@@ -171,7 +171,7 @@ def fit_corpus(
     if unseen:
         labels += f" ({unseen:,} of them in no training document)"
     err.print(f"[bold]{documents}[/], [bold]{labels}[/] → {escape(str(out))}")
-    with _resumable():
+    with remarking(_what_is_kept):
         pipeline.fit(
             corpus,
             out,
@@ -196,13 +196,8 @@ def _print_aside(n: int) -> None:
         err.print("  set aside  none: with so few documents, each is needed for training")
 
 
-@contextmanager
-def _resumable() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        err.print("\nFinished stages are kept; run the same command again to continue.")
-        raise
+def _what_is_kept() -> str:
+    return "finished stages are kept, and the same command continues"
 
 
 def _report(event: Event) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from rich.text import Text
 
 import depl
 from depl.cli.console import count, err, out
+from depl.cli.interrupts import remarking
 from depl.cli.options import RunFolder
 from depl.core.errors import ConfigError, CorpusError
 
@@ -171,8 +173,12 @@ def predict(
     )
     form = Form(k if wide else 0, excel, documents.delimiter if excel else None, marc)
     target = None if output is None else _opened(output, documents, resume, overwrite, form)
+    if target is not None and target.complete:
+        err.print(f"[dim]{escape(str(output))} is finished already; --overwrite makes it again.[/]")
+        return
     n_documents = 0
-    with target or nullcontext(), _resumable(target), _quiet_at_closed_pipe():
+    remark = partial(_what_is_kept, target)
+    with target or nullcontext(), remarking(remark), _quiet_at_closed_pipe():
         model = Classifier.load(run)
         least = minimum_score(model, aim, per_band=per_band)
         todo = iter(documents)
@@ -286,15 +292,11 @@ def _bar(documents: Documents, *, to_terminal: bool) -> Iterator[Callable[[int],
         yield lambda n: bars.update(task, completed=documents.position, done=count(n, "document"))
 
 
-@contextmanager
-def _resumable(target: SuggestionFile | None) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        if target is not None and target.done:
-            done = count(target.done, "document is", "documents are")
-            err.print(f"\n{done} finished; go on with --resume.")
-        raise
+def _what_is_kept(target: SuggestionFile | None) -> str:
+    if target is None or not target.done:
+        return ""
+    done = count(target.done, "document is", "documents are")
+    return f"{done} finished, and --resume continues"
 
 
 @contextmanager

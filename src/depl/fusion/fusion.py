@@ -23,9 +23,7 @@ scored by trees that did not see it. If a single part is better, ``rank`` uses t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +35,7 @@ from depl.core.corpus import carried
 from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.core.ranking import Ranking
 from depl.core.storage import read_json, read_tensors, write_json, write_tensors
+from depl.core.workers import map_in_threads
 from depl.evaluation.metrics import Hits, inverse_propensities, precision_and_psp
 from depl.fusion.boosting import boost
 from depl.fusion.calibration import calibration_error, logistic_line, probabilities
@@ -178,8 +177,9 @@ class Fusion:
         # On 2 cores it is faster to grow the trees of all documents before it is known whether they
         # are needed; they are nearly always. They take longest, so they come first.
         seen = [np.full(len(X), True), *(fold != f for f in range(_FOLDS))]
-        with ThreadPoolExecutor(self.n_threads or os.cpu_count()) as pool:
-            of_all, *by_fold = pool.map(lambda mine: self._grow(X[mine], true[mine]), seen)
+        of_all, *by_fold = map_in_threads(
+            lambda mine: self._grow(X[mine], true[mine]), seen, self.n_threads
+        )
         log_odds = np.empty(len(X))
         for f, trees in enumerate(by_fold):
             log_odds[fold == f] = trees.log_odds(X[fold == f])
@@ -245,8 +245,8 @@ class Fusion:
 
         if n <= _BLOCK:
             return rank_block(0)
-        with ThreadPoolExecutor(self.n_threads or os.cpu_count()) as pool:
-            return Ranking.concatenate(list(pool.map(rank_block, range(0, n, _BLOCK))))
+        blocks = map_in_threads(rank_block, range(0, n, _BLOCK), self.n_threads)
+        return Ranking.concatenate(list(blocks))
 
     def contributions(
         self,

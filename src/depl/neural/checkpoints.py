@@ -6,13 +6,16 @@ to be kept.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from depl.core.errors import RunError
@@ -20,7 +23,7 @@ from depl.core.storage import read_tensors, write_tensors
 
 _FILE = "checkpoint.safetensors"
 _BEST = "best.safetensors"
-_PLACE = "place"
+_PLACE, _DIGEST = "place", "digest"
 
 
 class Checkpoint:
@@ -93,13 +96,24 @@ def _parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
 def _write(path: Path, tensors: dict[str, Tensor], place: dict[str, Any]) -> None:
     arrays = {name: t.detach().cpu().numpy() for name, t in tensors.items()}
     arrays[_PLACE] = np.frombuffer(json.dumps(place).encode(), np.uint8)
-    write_tensors(path, arrays)
+    write_tensors(path, arrays | {_DIGEST: _digest(arrays)})
+
+
+def _digest(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
+    """A hash of names and numbers: training must not continue from damaged weights."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(name.encode() + b"\0")
+        digest.update(np.ascontiguousarray(arrays[name]).view(np.uint8).data)
+    return np.frombuffer(digest.digest(), np.uint8)
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """Tensors and position; None where there is no checkpoint, or none that can be read."""
     try:
-        arrays = read_tensors(path, _PLACE)
+        arrays = read_tensors(path, _PLACE, _DIGEST)
+        if arrays.pop(_DIGEST).tobytes() != _digest(arrays).tobytes():
+            return None
         place: dict[str, Any] = json.loads(arrays.pop(_PLACE).tobytes())
     except (RunError, ValueError):
         return None  # training starts from the beginning, which is always correct

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,8 @@ class Curves:
         if not self._open:
             kept = []
             if self._path.exists():
-                kept = [x for x in self._path.read_text().splitlines() if x.endswith("}")]
-                while kept and json.loads(kept[-1])["step"] >= progress.step:
-                    kept.pop()
+                lines = self._path.read_text("utf-8", "replace").splitlines()
+                kept = list(takewhile(lambda x: _step(x) < progress.step, lines))
             write_text(self._path, "".join(f"{x}\n" for x in kept))
             self._open = True
         with self._path.open("a", encoding="utf-8") as file:
@@ -49,3 +50,11 @@ class Curves:
     def __exit__(self, *ignored: object) -> None:
         if self._writer is not None:
             self._writer.close()
+
+
+def _step(line: str) -> float:
+    """The step of a reading; infinite where a line is torn or damaged."""
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return math.inf

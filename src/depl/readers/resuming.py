@@ -53,6 +53,8 @@ class SuggestionFile:
 
     Attributes
     ----------
+    complete : bool
+        Whether there is nothing to resume: the output is there, and finished.
     done : int
         How many documents are finished.
     passing_over : bool
@@ -66,6 +68,7 @@ class SuggestionFile:
                 f"--overwrite, or write a .csv file."
             )
         self.path = path
+        self.complete = False
         self.passing_over = False
         self._store = open_store(path, form)
         self._log_path = path.with_name(f"{path.name}.resume.jsonl")
@@ -80,6 +83,7 @@ class SuggestionFile:
             self._read_log()
         elif not overwrite:
             self._refuse_existing(resume)
+            self.complete = self._store.exists()
         self.done = self._last.documents
 
     def __enter__(self) -> SuggestionFile:
@@ -154,13 +158,7 @@ class SuggestionFile:
                 f"{self.path} is the unfinished output of an earlier command. Continue with "
                 f"--resume, or begin again with --overwrite."
             )
-        if self._store.exists() and resume:
-            raise RunError(
-                f"{self.path} has no {self._log_path.name} beside it: it is finished, or was made "
-                f"by something else, and there is nothing to resume. Make it again with "
-                f"--overwrite, or name another file."
-            )
-        if self._store.exists():
+        if self._store.exists() and not resume:
             raise RunError(
                 f"{self.path} exists. Replace it with --overwrite, or name another file."
             )
@@ -173,8 +171,12 @@ class SuggestionFile:
             return
         try:
             self._begun = json.loads(first)
+            if not isinstance(self._begun, dict):
+                raise ValueError("its first line is no object")
             points = [_Point(*json.loads(line)) for line in lines]
-        except (ValueError, TypeError) as error:
+            if any(list(map(type, point)) != [int, str, int] for point in points):
+                raise ValueError("a line is no point")
+        except (ValueError, TypeError, RecursionError) as error:
             raise RunError(
                 f"{self._log_path} is damaged ({error}): it does not say what is done. Begin "
                 f"again with --overwrite."

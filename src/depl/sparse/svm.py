@@ -18,9 +18,7 @@ regulariser, are raised against those of common ones.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from pathlib import Path
 from typing import Literal
@@ -33,6 +31,7 @@ from depl.core.errors import CorpusError, NotFittedError, RunError
 from depl.core.progress import track
 from depl.core.ranking import Ranking
 from depl.core.storage import read_settings, read_tensors, write_json, write_tensors
+from depl.core.workers import map_in_threads
 from depl.sparse import _kernels
 
 _SETTINGS = ("loss", "C", "cull", "rare_bonus", "tol", "seed")
@@ -130,14 +129,13 @@ class OneVsAllSVM:
         self.bias_ = np.full(Y.shape[1], -np.inf, np.float32)
         self.gap_ = np.zeros(Y.shape[1], np.float32)
         rows: list[csr_array] = []
-        with ThreadPoolExecutor(self._threads()) as pool:
-            solved = pool.map(solve, range(len(blocks)))
-            for block, (weights, bias, gap) in zip(
-                blocks, track(solved, "svm blocks", total=len(blocks)), strict=True
-            ):
-                self.bias_[block] = bias - self.rare_bonus * np.log(counts[block])
-                self.gap_[block] = gap
-                rows.append(weights)
+        solved = map_in_threads(solve, range(len(blocks)), self.n_threads)
+        for block, (weights, bias, gap) in zip(
+            blocks, track(solved, "svm blocks", total=len(blocks)), strict=True
+        ):
+            self.bias_[block] = bias - self.rare_bonus * np.log(counts[block])
+            self.gap_[block] = gap
+            rows.append(weights)
         self.weights_ = _place_rows(rows, blocks, (Y.shape[1], X.shape[1]))
         return self
 
@@ -163,14 +161,12 @@ class OneVsAllSVM:
             )
 
         starts = range(0, X.shape[0], _RANK_CHUNK)
-        if (
-            len(starts) == 1
-        ):  # a service ranks few texts, often: a new thread each time costs memory
-            rank_chunk(0)
+        if len(starts) == 1:
+            rank_chunk(0)  # a service ranks few texts, often: a new thread each time costs memory
             return out
-        with ThreadPoolExecutor(self._threads()) as pool:
-            for _ in track(pool.map(rank_chunk, starts), "svm ranking", total=len(starts)):
-                pass
+        ranked = map_in_threads(rank_chunk, starts, self.n_threads)
+        for _ in track(ranked, "svm ranking", total=len(starts)):
+            pass
         return out
 
     def with_labels(self, weights: csr_array) -> OneVsAllSVM:
@@ -221,9 +217,6 @@ class OneVsAllSVM:
             arrays = turned.indptr.astype(np.int64), turned.indices.astype(np.int32), turned.data
             self._turned = self.weights_, arrays
         return self._turned[1]
-
-    def _threads(self) -> int:
-        return self.n_threads or os.cpu_count() or 1
 
     def _solve_block(
         self, documents: _Rows, Y: csr_array, rng: np.random.Generator

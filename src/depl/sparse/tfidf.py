@@ -27,6 +27,7 @@ from depl.core.errors import ConfigError, CorpusError, MissingExtraError, NotFit
 from depl.core.progress import track
 from depl.core.storage import read_settings, read_table, write_json, write_table
 from depl.core.texts import as_texts
+from depl.core.workers import map_in_processes
 from depl.sparse import languages
 from depl.sparse.languages import fold
 
@@ -249,11 +250,7 @@ class TfidfFeatures:
         if jobs == 1 or n_texts < _SERIAL_BELOW:
             yield from map(count_chunk, chunks)
             return
-        from joblib import Parallel, delayed
-
-        # loky needs no main guard in the user's script, unlike multiprocessing's own pools.
-        parallel = Parallel(n_jobs=jobs, return_as="generator", max_nbytes=None)
-        yield from parallel(delayed(count_chunk)(chunk) for chunk in chunks)
+        yield from map_in_processes(count_chunk, chunks, min(jobs, len(chunks)))
 
 
 def _counter(

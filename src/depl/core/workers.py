@@ -1,0 +1,152 @@
+"""Work in parallel that ends with the process that wants it, however that one ends.
+
+A worker process reads its tasks from its standard input and writes the results to its standard
+output. When the parent is gone, killed or not, the system closes the pipe and the worker ends at
+once. Nothing else is shared, so nothing can leak; and unlike with multiprocessing's pools, the
+user's script needs no main guard.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import IO, Any, TypeVar
+
+from depl.core.errors import DeplError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_START = "import sys; sys.path[:] = {path!r}; from depl.core.workers import work; work()"
+
+
+def map_in_processes(function: Callable[[T], R], items: Iterable[T], processes: int) -> Iterator[R]:
+    """The results of a function for all items, in their order, from worker processes.
+
+    Parameters
+    ----------
+    function : callable
+        It is pickled, and so are the items and the results.
+    items : iterable
+        What to call it with.
+    processes : int
+        How many workers.
+    """
+    with _Workers(function, processes) as workers:
+        yield from workers.map(items)
+
+
+def map_in_threads(
+    function: Callable[[T], R], items: Iterable[T], threads: int | None
+) -> Iterator[R]:
+    """The results of a function for all items, in their order, from threads; None: one per core.
+
+    An interruption waits for what the threads are doing, but not for what they have not begun.
+    """
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        futures = [pool.submit(function, item) for item in items]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Workers:
+    """Processes that all call the same function."""
+
+    def __init__(self, function: Callable[[Any], Any], processes: int) -> None:
+        command = [sys.executable, "-c", _START.format(path=sys.path)]
+        self._all = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            for _ in range(processes)
+        ]
+        self._free: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+        for worker in self._all:
+            self._free.put(worker)
+        self._function = pickle.dumps(function)
+        self._pool = ThreadPoolExecutor(processes)
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for worker in self._all:
+            worker.kill()
+        self._pool.shutdown()
+        for worker in self._all:
+            worker.wait()
+            for pipe in (worker.stdin, worker.stdout):
+                assert pipe is not None
+                with suppress(BrokenPipeError):  # by what a killed worker had not read
+                    pipe.close()
+
+    def map(self, items: Iterable[Any]) -> Iterator[Any]:
+        return self._pool.map(self._call, items)
+
+    def _call(self, item: object) -> object:
+        worker = self._free.get()
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        try:
+            _send(worker.stdin, (self._function, item))
+            said, value = _receive(worker.stdout)
+        except (EOFError, BrokenPipeError):
+            raise DeplError(
+                f"A worker process ended by itself (exit code {worker.wait()}); perhaps there was "
+                f"too little memory. Give the same command again, with --set threads=1 if it "
+                f"happens again."
+            ) from None
+        finally:
+            self._free.put(worker)
+        if said == "error":
+            raise DeplError(value)
+        return value
+
+
+def work() -> None:
+    """What a worker does until its parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    results = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever is printed is no result
+    tasks: SimpleQueue[tuple[bytes, Any]] = SimpleQueue()
+    Thread(target=_read, args=(tasks,), daemon=True).start()
+    while True:
+        pickled, item = tasks.get()
+        try:
+            said = "result", pickle.loads(pickled)(item)
+        except DeplError as error:
+            said = "error", str(error)
+        _send(results, said)
+
+
+def _read(tasks: SimpleQueue[tuple[bytes, Any]]) -> None:
+    """Pass on the tasks; end the process, whatever it is doing, when there can be no more."""
+    try:
+        while True:
+            tasks.put(_receive(sys.stdin.buffer))
+    finally:
+        os._exit(0)
+
+
+def _send(pipe: IO[bytes], value: object) -> None:
+    raw = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    pipe.write(len(raw).to_bytes(8, "little"))
+    pipe.write(raw)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> Any:  # noqa: ANN401 - whatever was sent
+    size = pipe.read(8)
+    if len(size) < 8:
+        raise EOFError
+    return pickle.loads(pipe.read(int.from_bytes(size, "little")))

@@ -1,0 +1,80 @@
+"""Work in parallel: results in their order, and nothing that outlives its parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from depl.core.errors import DeplError
+from depl.core.workers import map_in_processes, map_in_threads
+
+SLEEPING = """
+from depl.core.workers import map_in_processes
+import os, time
+print(os.getpid(), flush=True)
+list(map_in_processes(time.sleep, [600, 600], 2))
+"""
+
+
+def test_results_come_in_the_order_of_the_items():
+    items = list(range(20))
+    assert list(map_in_processes(abs, [-i for i in items], 2)) == items
+    assert list(map_in_threads(abs, [-i for i in items], 3)) == items
+    assert list(map_in_processes(abs, [], 1)) == []
+
+
+def test_an_error_of_ours_is_passed_on():
+    with pytest.raises(DeplError, match="this and that"):
+        list(map_in_processes(refuse, ["this", "that"], 1))
+
+
+def refuse(item: str) -> None:
+    raise DeplError("this and that")
+
+
+def test_a_worker_that_dies_is_told_with_what_to_do():
+    with pytest.raises(DeplError, match=r"exit code 3\).*threads=1"):
+        list(map_in_processes(os._exit, [3], 1))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other signals")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_workers_end_with_their_parent_however_it_ends(number: signal.Signals):
+    command = [sys.executable, "-c", SLEEPING]
+    parent = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert parent.stdout is not None
+    assert int(parent.stdout.readline()) == parent.pid
+    workers: list[int] = []
+    while len(workers) < 2:
+        workers = in_group(parent.pid)
+        time.sleep(0.02)
+    os.kill(parent.pid, number)
+    parent.wait()
+    deadline = time.monotonic() + 30
+    while in_group(parent.pid):
+        assert time.monotonic() < deadline, "workers live on"
+        time.sleep(0.02)
+    # The pipes are closed as well: nobody holds what the parent had.
+    said = parent.communicate()[1]
+    assert ("KeyboardInterrupt" in said) == (number == signal.SIGINT)
+    assert "leaked" not in said
+
+
+def in_group(leader: int) -> list[int]:
+    """The other live processes of a process group."""
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pid=,pgid=,stat="], capture_output=True, text=True, check=True
+    ).stdout
+    rows = [line.split() for line in listed.splitlines()]
+    return [
+        int(pid)
+        for pid, group, state in rows
+        if int(group) == leader != int(pid) and not state.startswith("Z")
+    ]
