@@ -4,7 +4,7 @@ CORPUS ?= data/eurlex57k
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 export PIP_NO_INPUT := 1
 
-.PHONY: demo test check fix bench docs clean help
+.PHONY: demo test check fix bench damage kills docs clean help
 
 help:
 	@echo "make demo    train, evaluate and explain on the embedded corpus (offline)"
@@ -12,6 +12,7 @@ help:
 	@echo "make check   ruff, mypy, import-linter"
 	@echo "make fix     format, and fix what ruff can fix"
 	@echo "make docs    build the documentation site, docs/_build/html"
+	@echo "make damage  what 2,000 damaged copies of runs answer; make kills: fits killed at random"
 	@echo "make bench   compare with the peers: make bench CORPUS=path/to/corpus"
 
 .venv/base: pyproject.toml constraints.txt
@@ -54,6 +55,12 @@ fix: .venv/dev
 bench: .venv/dev
 	.venv/bin/python benchmarks/features.py $(CORPUS)
 	.venv/bin/python benchmarks/linear.py $(CORPUS)
+
+damage: .venv/dev
+	.venv/bin/python benchmarks/damage.py
+
+kills: .venv/dev
+	.venv/bin/python benchmarks/kills.py
 
 # From scratch, because a page that is not built again does not repeat its warnings.
 docs: .venv/docs
