@@ -32,7 +32,9 @@ from depl.cli.app import app
 from depl.core.corpus import Dataset, Label
 from depl.core.errors import ConfigError, CorpusError, DeplError, RunError
 from depl.pipeline.fit import fit
-from depl.readers.documents import Document, Documents, chunks
+from depl.readers.columns import Columns
+from depl.readers.document import Document
+from depl.readers.documents import Documents, chunks
 from depl.readers.resuming import SuggestionFile
 
 DEPL = Path(sys.executable).with_name("depl")
@@ -146,19 +148,34 @@ def test_columns_can_be_named(tmp_path, suffix):
         path.write_text('{"key": "7", "body": "wine", "text": "no"}\n')
     else:
         pq.write_table(pa.table({"key": [7], "Body": ["wine"], "text": ["no"]}), path)
-    options = {"text_column": "body", "id_column": "key"}
-    assert read(path, **options) == ([Document("7", "wine")], [])
+    columns = Columns.asked(text="body", id="key")
+    assert read(path, columns=columns) == ([Document("7", "wine")], [])
 
 
 def test_missing_columns_are_named_with_those_that_are_there(tmp_path):
-    (tmp_path / "t.csv").write_text("id,title\n1,wine\n")
-    with pytest.raises(CorpusError, match=r"no column 'text'; its columns are id, title.*--text-c"):
+    (tmp_path / "t.csv").write_text("id,year\n1,1999\n")
+    with pytest.raises(
+        CorpusError, match=r"has the text\?.* --text NAME. Its columns are: id, year"
+    ):
         read(tmp_path / "t.csv")
-    with pytest.raises(CorpusError, match="no column 'key'"):
-        read(tmp_path / "t.csv", text_column="title", id_column="key")
-    pq.write_table(pa.table({"title": ["wine"]}), tmp_path / "t.parquet")
-    with pytest.raises(CorpusError, match="no column 'text'"):
+    with pytest.raises(CorpusError, match="no column 'key', which --id asks for"):
+        read(tmp_path / "t.csv", columns=Columns.asked(id="key"))
+    pq.write_table(pa.table({"year": ["1999"]}), tmp_path / "t.parquet")
+    with pytest.raises(CorpusError, match="Its only column is 'year'"):
         read(tmp_path / "t.parquet")
+
+
+def test_columns_are_those_of_the_run_or_found_and_said(tmp_path):
+    (tmp_path / "t.csv").write_text("PPN;Titel;Abstract\n7;Wein;Vom Wein\n")
+    said = []
+    found, _ = read(tmp_path / "t.csv", tell=lambda *told: said.append(told))
+    assert found == [Document("7", "Wein\nVom Wein")]
+    assert said[0][1:] == (
+        "separated by semicolons, UTF-8",
+        Columns(("Titel", "Abstract"), (), "PPN"),
+    )
+    kept = Columns(("abstract", "Inhalt"), ("Thema",), "Titel")
+    assert read(tmp_path / "t.csv", kept=kept)[0] == [Document("Wein", "Vom Wein")]
 
 
 def test_rows_of_several_files_get_ids_that_differ(tmp_path):
@@ -221,14 +238,15 @@ def test_position_moves_within_a_file(tmp_path, compression):
 def test_bad_rows_of_json_lines_are_left_out_with_their_reasons(tmp_path):
     path = tmp_path / "t.jsonl"
     good = b'{"id": 5, "text": "wine"}\n'
-    bad = [b"no json", b'{"id": 1}', b"[1]", b'{"text": 3}', b'{"id": 1.5, "text": "a"}']
+    bad = [b"no json", b'{"id": 1}', b"[1]", b'{"text": {}}', b'{"id": 1.5, "text": "a"}']
     bad += [b'{"text": "\xe4"}', b'{"text": "\\ud83d"}', b'{"text": null}', b'{"text": " "}']
     path.write_bytes(good + b"\n".join(bad) + b"\n" + good)
     documents, left_out = read(path)
     assert documents == [Document("5", "wine")] * 2
+    left_out.sort(key=lambda told: int(told[0].rpartition(":")[2]))  # some are found ahead
     assert [place for place, _ in left_out] == [f"{path}:{i}" for i in range(2, 11)]
     reasons = [why for _, why in left_out]
-    expected = ["broken JSON", "no text", "not an object", "text is 3", "id is 1.5"]
+    expected = ["broken JSON", "no text", "not an object", "text is {}", "id is 1.5"]
     expected += ["not UTF-8: byte 11 is 0xe4", "surrogate", "no text", "no text"]
     assert all(part in why for part, why in zip(expected, reasons, strict=True)), reasons
 
@@ -359,13 +377,13 @@ def test_threshold_leaves_out_lower_scores(fitted_run):
     for row, full in zip(kept, everything, strict=True):
         assert row["labels"] == [x for x in full["labels"] if x["score"] >= threshold]
     assert len(kept[0]["labels"]) == 1
-    nothing = objects(predicted(*command, "--threshold", 99, stdin=stdin).stdout)
+    nothing = objects(predicted(*command, "--threshold", 1, stdin=stdin).stdout)
     assert nothing == [{"id": "1", "labels": []}, {"id": "2", "labels": []}]
 
 
 def test_documents_below_the_threshold_have_no_row_in_tables(fitted_run, tmp_path):
     for name in ("o.csv", "o.parquet"):
-        predicted(fitted_run, "--threshold", 99, "--output", tmp_path / name, stdin="wine\n")
+        predicted(fitted_run, "--threshold", 1, "--output", tmp_path / name, stdin="wine\n")
     assert (tmp_path / "o.csv").read_text() == "id,rank,label_id,label_name,score\n"
     assert pq.read_table(tmp_path / "o.parquet").num_rows == 0
 

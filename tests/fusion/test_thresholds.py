@@ -188,11 +188,9 @@ def test_a_band_without_suggestions_and_a_precision_out_of_reach_are_none():
     assert found.for_precision(0.1, "10-99") is None
     assert found.for_f1("10-99") is None
     assert found.for_f1("100+") is None
-    assert found.of_labels(np.array([5, 50, 0]), 0.1).tolist() == [
-        pytest.approx(0.3),
-        np.inf,
-        np.inf,
-    ]
+    # Bands without anything to find a threshold on have that of all labels.
+    assert not found.has_own("10-99")
+    assert found.of_labels(np.array([5, 50, 0]), 0.1).tolist() == [pytest.approx(0.3)] * 3
 
 
 @pytest.mark.parametrize("wanted", [0, -0.5, 1.01, 80, float("nan")])

@@ -24,7 +24,7 @@ JSON_ROWS = {
     "surrogate as bytes": (b'{"text": "\xed\xa0\xbd", "labels": ["a"]}\n', "byte 11 is 0xed"),
     "not UTF-8": (b'{"text": "caf\xe9", "labels": ["a"]}\n', "byte 14 is 0xe9"),
     "wrong id": (b'{"id": 1.5, "text": "beer", "labels": ["a"]}\n', "id is 1.5"),
-    "wrong text": (b'{"text": ["beer"], "labels": ["a"]}\n', "text is ['beer']"),
+    "wrong text": (b'{"text": {"a": 1}, "labels": ["a"]}\n', "text is {'a': 1}"),
     "no text": (b'{"text": " ", "labels": ["a"]}\n', ""),
 }
 TABLE_ROWS = {
@@ -109,16 +109,16 @@ def test_damaged_parquet_strings(tmp_path: Path, kind: pa.DataType):
 
 
 def test_parquet_values_of_the_wrong_type(tmp_path: Path):
-    table = {"id": [1, 2], "text": [["wine"], ["oil"]], "labels": ["a", "a"]}
+    table = {"id": [1, 2], "text": [{"w": 1}, {"w": 2}], "labels": ["a", "a"]}
     pq.write_table(pa.table(table), tmp_path / "train.parquet")
     with pytest.raises(
-        CorpusError, match=r"wrong type: 2 found\n    train.parquet:1  text is \['w"
+        CorpusError, match=r"wrong type: 2 found\n    train.parquet:1  text is \{'w"
     ):
         read(tmp_path)
     left_out: list[tuple[str, str]] = []
     path = tmp_path / "train.parquet"
     assert not list(Documents([str(path)], left_out=lambda *told: left_out.append(told)))
-    assert [why for _, why in left_out] == ["text is ['wine']", "text is ['oil']"]
+    assert [why for _, why in left_out] == ["text is {'w': 1}", "text is {'w': 2}"]
 
 
 def test_parquet_value_that_python_has_no_type_for(tmp_path: Path):

@@ -7,9 +7,14 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.segment import Segment
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from depl.core.corpus import Label
 
 # All that moves the cursor, colours the terminal or turns the direction of writing, except the line
 # feed; and half surrogates, which cannot be written at all.
@@ -87,6 +92,12 @@ def count(n: int, singular: str, plural: str | None = None) -> str:
     ('1 document', '1,200 labels', '2 rows were')
     """
     return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
+
+
+def label_text(label: Label, style: str = "") -> Text:
+    """A label's name, and its id where that is something else."""
+    own_id = () if label.id == label.name else (" ", (label.id, "dim"))
+    return Text.assemble((label.name, style), *own_id)
 
 
 def print_json(value: object) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from depl.cli.console import count, out, print_json
+from depl.cli.console import count, label_text, out, print_json
 from depl.cli.options import Json, RunFolder
 from depl.core.errors import CorpusError
 
@@ -97,7 +97,7 @@ def _read(source: str) -> str:
 
 
 def _print(e: Explanation, text: str) -> None:
-    out.print(Text.assemble((e.label.name, "bold"), "  ", (e.label.id, "dim"), "  ", _status(e)))
+    out.print(Text.assemble(label_text(e.label, "bold"), "  ", _status(e)))
     if not out.is_terminal:  # in a pipe a row is a line
         for head, body in _rows(e, text):
             out.print(Text(f"  {head:<{_MARGIN - 2}}") + body)

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from depl.cli.console import count, out, print_json, progress
+from depl.cli.console import count, label_text, out, print_json, progress
 from depl.cli.help import Command, Group
 from depl.cli.options import Json, LabelQuery, RunFolder
 from depl.core.errors import CorpusError
@@ -92,7 +92,7 @@ def show_label(context: typer.Context, query: LabelQuery, as_json: Json = False)
         like = [{"id": x.id, "name": x.name, "similarity": round(s, 4)} for x, s in nearest]
         print_json(_as_dict(card) | {"nearest": like})
         return
-    out.print(f"[bold]{escape(card.label.name)}[/]  [dim]{escape(card.label.id)}[/]")
+    out.print(label_text(card.label, "bold"))
     if card.label.alt_names:
         out.print(f"also         {escape(', '.join(card.label.alt_names))}")
     out.print(f"documents    {card.training_documents:,} in training")

@@ -15,13 +15,14 @@ from rich.markup import escape
 from rich.text import Text
 
 import depl
-from depl.cli.console import count, err, out
+from depl.cli.console import count, err, label_text, out
 from depl.cli.interrupts import remarking
-from depl.cli.options import RunFolder
+from depl.cli.options import IdColumn, RunFolder, TextColumns
 from depl.core.errors import ConfigError, CorpusError
 
 if TYPE_CHECKING:
     from depl.model.classifier import Classifier
+    from depl.readers.columns import Columns
     from depl.readers.document import Document
     from depl.readers.documents import Documents
     from depl.readers.resuming import SuggestionFile
@@ -96,15 +97,8 @@ def predict(
     lines: Annotated[
         bool, typer.Option("--lines", help="Take each line of plain text as a document.")
     ] = False,
-    text_column: Annotated[
-        str, typer.Option("--text-column", metavar="NAME", help="Column or field of the text.")
-    ] = "text",
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id-column", metavar="NAME", help="Column or field of the id; by default id, if any."
-        ),
-    ] = None,
+    text: TextColumns = None,
+    id: IdColumn = None,
     wide: Annotated[
         bool,
         typer.Option("--wide", help="Write a row per document: all its columns, then the labels."),
@@ -141,10 +135,12 @@ def predict(
     from depl.cli.thresholds import minimum_score, parsed
     from depl.fusion.thresholds import keep
     from depl.model.classifier import Classifier
+    from depl.readers.columns import Columns
     from depl.readers.documents import Documents, chunks
     from depl.readers.marc import MarcFields
     from depl.readers.stores import is_marc
     from depl.readers.suggestions import Form
+    from depl.run.folder import Run
 
     aim = parsed(threshold, per_band=per_band)
     k = k or (_ALL_LABELS if isinstance(aim, str) else _LABELS)
@@ -160,13 +156,15 @@ def predict(
         if target is None or not target.passing_over:
             err.print(Text.assemble((f"{place} left out:", "yellow"), f" {why}"))
 
+    kept = Run.open(run).columns()
     documents = Documents(
         files or ["-"],
         left_out=report,
         format=format,
         lines=lines,
-        text_column=text_column,
-        id_column=id_column,
+        columns=Columns.asked(text, id=id),
+        kept=None if kept is None else Columns.from_json(kept),
+        tell=_tell,
         keep_fields=wide,
         keep_blank_records=output is not None and is_marc(output),
         marc=marc,
@@ -202,6 +200,13 @@ def predict(
         if target is not None:
             target.finish()
     _sum_up(documents, n_documents, left_out, output)
+
+
+def _tell(name: str, described: str, columns: Columns) -> None:
+    """Say what is taken from a table, unless it is what depl itself calls the text."""
+    if columns.text != ("text",):
+        said = f"{name}: {described}; text: {columns.text_said}; id: {columns.id or 'row number'}"
+        err.print(f"[dim]{escape(said)}[/]")
 
 
 def _check_options(output: Path | None, *, resume: bool, overwrite: bool, as_json: bool) -> None:
@@ -261,7 +266,7 @@ def _print_text(chunk: Sequence[Document], rows: Sequence[Suggested]) -> None:
             title = Text.assemble((document.id, "bold"), "  ", (words[:72], "dim"))
             out.print(title, soft_wrap=False, no_wrap=True)
             for label, score in row:
-                out.print(Text.assemble(f"  {score:6.2f}  {label.name} ", (label.id, "dim")))
+                out.print(Text.assemble(f"  {score:6.2f}  ", label_text(label)))
         sys.stdout.write(captured.get())
     sys.stdout.flush()
 

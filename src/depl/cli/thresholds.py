@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,8 @@ def minimum_score(
 ) -> float | NDArray[np.float64] | None:
     """The score that a suggestion must reach, or each label's own."""
     if not isinstance(aim, str):
+        if aim is not None and aim > 1 and model.fusion is not None:
+            _refuse_percent(aim)
         return aim
     thresholds = model.thresholds
     if thresholds is None:
@@ -74,13 +77,18 @@ def minimum_score(
     return found
 
 
+def _refuse_percent(number: float) -> NoReturn:
+    share = f"; for {number:g} % give {number / 100:g}" if number <= 100 else ""
+    raise ConfigError(
+        f"--threshold is compared with probabilities, which are at most 1; got {number:g}{share}. "
+        f"(--threshold precision=0.8 finds the one at which 80 % of the suggestions are right.)"
+    )
+
+
 def _print_bands(thresholds: Thresholds, aim: str, precision: float | None) -> None:
     for band in BANDS:
-        name = band.name
-        found = (
-            thresholds.for_f1(name)
-            if precision is None
-            else thresholds.for_precision(precision, name)
-        )
+        found = thresholds.of_band(band.name, precision)
         said = "not suggested at all: out of reach" if found is None else f"threshold {found:.3f}"
-        err.print(f"[dim]{aim}, labels with {name} training documents: {said}[/]")
+        if not thresholds.has_own(band.name):
+            said += ", that of all labels: too few of these in the held-out documents"
+        err.print(f"[dim]{aim}, labels with {band.name} training documents: {said}[/]")

@@ -205,13 +205,20 @@ class Thresholds:
     ) -> NDArray[np.float64]:
         """Each label's threshold by its band: for a precision, or for the best F1.
 
-        Labels of a band that does not reach it have inf: they are not suggested at all.
+        Labels of a band that does not reach it have inf: they are not suggested at all. A band
+        without any held-out suggestion to find a threshold on has that of all labels.
         """
-        found = [
-            self.for_f1(b.name) if precision is None else self.for_precision(precision, b.name)
-            for b in BANDS
-        ]
+        found = [self.of_band(b.name, precision) for b in BANDS]
         return np.array([np.inf if t is None else t for t in found])[band_of(train_counts)]
+
+    def of_band(self, band: str, precision: float | None = None) -> float | None:
+        """A band's threshold for a precision, or for the best F1; of all labels if it has none."""
+        which = band if self.has_own(band) else None
+        return self.for_f1(which) if precision is None else self.for_precision(precision, which)
+
+    def has_own(self, band: str) -> bool:
+        """Whether a band has right suggestions in the held-out documents to find a threshold on."""
+        return bool(self.curve(band).recall.max(initial=0.0) > 0)
 
     def save(self, folder: Path) -> None:
         """Write the curves as json."""

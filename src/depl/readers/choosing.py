@@ -56,9 +56,9 @@ def choose(
     if not text:
         text = find.text({*labels, *filter(None, [id])})
     separator = asked.separator if asked.separator is not None else kept.separator
-    if separator is None and labels:
+    if separator is None and labelled:
         separator = find.separator(labels)
-    return Columns(text, labels, id, separator, asked.merge and kept.merge)
+    return Columns(text, labels if labelled else (), id, separator, asked.merge and kept.merge)
 
 
 class _Finder:

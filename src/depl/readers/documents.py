@@ -10,17 +10,22 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from depl.core.errors import CorpusError, MissingExtraError
+from depl.readers.choosing import choose
+from depl.readers.columns import Columns
 from depl.readers.delimiters import sniff
 from depl.readers.document import Document
 from depl.readers.extraction import extract
-from depl.readers.fields import as_id_or, as_text
 from depl.readers.files import DAMAGE, DOCUMENTS, SUFFIXES, Source, find_sources, format_of
 from depl.readers.lines import reason
 from depl.readers.marc import MarcFields, marc_records
 from depl.readers.plain_text import NoDocumentError, decode
 from depl.readers.problems import Kind, Problem, Problems
-from depl.readers.rows import Row, convert, open_table, recognised, rows
-from depl.readers.tables import Table, Wanted
+from depl.readers.records import documents
+from depl.readers.rows import open_table, recognised
+from depl.readers.tables import Table
+
+OWN = Columns(("text",), ("labels",), "id")
+"""The columns as depl's own formats call them."""
 
 
 class Documents:
@@ -41,10 +46,13 @@ class Documents:
         One of ``SUFFIXES``, for files whose names and first bytes mislead.
     lines : bool
         Take every line of plain text as a document.
-    text_column : str
-        The field or column of the text; in tables upper and lower case are the same.
-    id_column : str, optional
-        The field or column of the id; ``id`` when not given, and then it need not be there.
+    columns : Columns, optional
+        The columns or fields that are asked for; upper and lower case are the same.
+    kept : Columns, optional
+        Those that the run was made from; taken where they are there, and otherwise found from
+        names and contents.
+    tell : callable, optional
+        Called with the name of every table, what it is, and the columns that are taken.
     keep_fields : bool
         Keep all fields of a row in the document's ``original``.
     keep_blank_records : bool
@@ -79,8 +87,9 @@ class Documents:
         left_out: Callable[[str, str], None],
         format: str | None = None,
         lines: bool = False,
-        text_column: str = "text",
-        id_column: str | None = None,
+        columns: Columns | None = None,
+        kept: Columns | None = None,
+        tell: Callable[[str, str, Columns], None] = lambda name, described, columns: None,
         keep_fields: bool = False,
         keep_blank_records: bool = False,
         marc: MarcFields = MarcFields(),  # noqa: B008 - immutable
@@ -100,12 +109,13 @@ class Documents:
                 self._in_folders.update(found)
         self._format = format
         self._lines = lines
+        self._columns = columns or Columns()
+        self._kept = kept or OWN
+        self._tell = tell
         self._keep_fields = keep_fields
         self._keep_blank_records = keep_blank_records
         self._marc = marc
         self._header: list[str] | None = None
-        self._text_column = text_column
-        self._id_column = id_column
         self.lines_of_stdin = 0
         self._has_rows = False
         self._before = 0
@@ -157,27 +167,29 @@ class Documents:
             self._before += source.size or 0
 
     def _rows(self, source: Source, format: str) -> Iterator[Document]:
+        """A document a row, from the columns that are asked for, kept or found."""
         if format == "marc":
             return self._records(source)
-        needed = [self._text_column] + ([self._id_column] if self._id_column else [])
-        table = open_table(source, format=format) if self._keep_fields else None
+
+        def made_id(line: int) -> str:
+            return source.place(line) if len(self._sources) > 1 else str(line)
+
+        table = open_table(source, format=format)
         if not isinstance(table, Table):
-            found = rows(source, needed, optional=("id",), format=format)
-            return convert(found if table is None else table, self._document)
-        if self._header not in (None, list(table.header)):
+            rows = table
+            return (Document(made_id(r.line), r.fields["text"], where=r.where) for r in rows)
+        if not table.header:
+            list(table.rows(()))  # no row before what is wrong with the file, which this raises
+            return iter(())
+        if self._keep_fields and self._header not in (None, list(table.header)):
             raise CorpusError(
                 f"{source.name} has other columns than the file before it, so they do not fit in "
                 f"one table. Label each file by itself."
             )
         self._header = list(table.header)
-        names = Wanted(needed, ("id",)).find(source, table.header)
-
-        def make(row: Row) -> Document:
-            chosen = {name: row.fields[column] for name, column in names.items()}
-            return self._document(row._replace(fields=chosen))._replace(original=row.fields)
-
-        every = table.rows(table.header) if names else iter(())
-        return convert((Row(source, line, fields) for line, fields in every), make)
+        columns = choose(source.name, table, self._columns, kept=self._kept, labelled=False)
+        self._tell(source.name, table.described, columns)
+        return documents(source, table, columns, made_id, keep_fields=self._keep_fields)
 
     def _records(self, source: Source) -> Iterator[Document]:
         for number, record in marc_records(source):
@@ -200,7 +212,7 @@ class Documents:
 
     def _found_format(self, source: Source) -> str:
         by_name = format_of(source.path) if source.path is not None else None
-        return by_name or recognised(source, self._text_column)
+        return by_name or recognised(source, (*self._columns.text, *self._kept.text)[0])
 
     def _whole(self, source: Source, format: str) -> Iterator[Document]:
         """The file as one document; none, and a problem, if it has no text."""
@@ -216,22 +228,8 @@ class Documents:
                 self.lines_of_stdin = sum(not line.isspace() for line in text.splitlines())
             yield Document(source.name if source.path else "1", text, where=source.name)
 
-    def _document(self, row: Row) -> Document:
-        id_column = self._id_column or "id"
-        made_id = row.where if len(self._sources) > 1 or not row.line else str(row.line)
-        return Document(
-            as_id_or(row.fields.get(id_column), id_column, made_id),
-            as_text(row.fields.get(self._text_column), self._text_column),
-            where=row.where,
-        )
-
     def _report(self, problem: Problem) -> None:
         """Report a row that is left out; what costs more than a row is an error."""
-        if problem.kind is Kind.MISSING_COLUMNS:
-            raise CorpusError(
-                f"{problem.where} has {problem.detail}. Name the right ones with --text-column "
-                f"and --id-column."
-            )
         if problem.kind.fatal:
             raise CorpusError(
                 f"Cannot read {problem.where}: {problem.detail}. Copy, unpack or compress the file "

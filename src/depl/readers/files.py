@@ -179,7 +179,8 @@ class Source:
             try:
                 yield stream
             finally:
-                self.reached = int
+                # Rows may have been read ahead of whoever takes them.
+                self.reached = lambda: self.size or 0
 
 
 def find_sources(name: str, problems: Problems) -> list[Source]:

@@ -109,9 +109,17 @@ def load(
 
 
 def documents(
-    source: Source, table: Table, columns: Columns, made_id: Callable[[int], str]
+    source: Source,
+    table: Table,
+    columns: Columns,
+    made_id: Callable[[int], str],
+    *,
+    keep_fields: bool = False,
 ) -> Iterator[Document]:
-    """Documents from the rows of a table, with the names of their labels as they are spelt."""
+    """Documents from the rows of a table, with the names of their labels as they are spelt.
+
+    With ``keep_fields``, all fields of a row are the document's ``original``.
+    """
 
     def make(row: Row) -> Document:
         texts = (as_words(row.fields[column], column).strip() for column in columns.text)
@@ -125,9 +133,11 @@ def documents(
                 for name in as_names(row.fields[column], column, columns.separator or "")
             ],
             row.where,
+            row.fields if keep_fields else None,
         )
 
-    found = (Row(source, number, fields) for number, fields in table.rows(columns.all))
+    names = table.header if keep_fields else columns.all
+    found = (Row(source, number, fields) for number, fields in table.rows(names))
     return convert(found, make)
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 from depl.readers import encodings
 from depl.readers.delimiters import Dialect, sniff
 from depl.readers.excel import sheet_rows
 from depl.readers.files import Source, bare_suffix
 from depl.readers.lines import Line, bad_byte, reason, usable
-from depl.readers.problems import Kind
+from depl.readers.problems import Kind, Problems
 from depl.readers.spellings import sameness
 
 # A quote that is never closed would swallow the rest of the file; no document is this long.
@@ -21,6 +21,7 @@ _LONGEST_ROW = 1 << 24
 _BIGGEST_CELL = 2**31 - 1
 _LOOKED_AT = 200  # lines or rows at the start of a table, to see what it holds
 
+T = TypeVar("T")
 Fields = dict[str, Any]
 Numbered = Iterator[tuple[int, Fields]]
 
@@ -66,9 +67,9 @@ def same_names(header: Iterable[str]) -> dict[str, str]:
 
 def delimited(source: Source, found: Iterator[Line], usual: str) -> Table:
     """A table of delimited text; its first row has the names of the columns."""
-    start = list(islice(found, _LOOKED_AT))
+    start, again = _ahead(found)
     dialect = sniff([line.text for line in start], usual)
-    rows = _cells(source, chain(start[dialect.skipped :], found), dialect)
+    rows = _cells(source, islice(again, dialect.skipped, None), dialect)
     _, first = next(rows, (0, []))
     header = _named(first)
     said = f"{dialect.in_words}, {encodings.in_words(source.encoding or 'utf-8')}"
@@ -87,14 +88,35 @@ def spreadsheet(source: Source) -> Table:
 
 def objects(described: str, found: Iterator[tuple[int, Fields]]) -> Table:
     """A table of JSON objects; its columns are the fields of the first of them."""
-    sample = list(islice(found, _LOOKED_AT))
+    sample, again = _ahead(found)
     header = list(dict.fromkeys(name for _, fields in sample for name in fields))
 
     def rows(names: Sequence[str]) -> Numbered:
-        for number, fields in chain(sample, found):
+        for number, fields in again:
             yield number, {name: fields.get(name) for name in names}
 
     return Table(described, header, lambda: [fields for _, fields in sample], rows)
+
+
+def _ahead(found: Iterator[T]) -> tuple[list[T], Iterator[T]]:
+    """The first items, and all of them; an error among the first is raised after those before it.
+
+    Whoever takes rows one by one can keep what there is before the damage in a file.
+    """
+    first: list[T] = []
+    damage: Exception | None = None
+    try:
+        first.extend(islice(found, _LOOKED_AT))
+    except Exception as error:
+        damage = error
+
+    def again() -> Iterator[T]:
+        yield from first
+        if damage is not None:
+            raise damage
+        yield from found
+
+    return first, again()
 
 
 def _named(cells: Sequence[str]) -> list[str]:
@@ -124,11 +146,10 @@ def _of_cells(
                 detail = f"{len(cells)} cells where the header has {len(header)}"
                 source.report(Kind.WRONG_COLUMNS, number, detail)
 
-    usable = usable_rows()
-    sample = list(islice(usable, _LOOKED_AT)) if header else []
+    sample, again = _ahead(usable_rows() if header else iter(()))
 
     def rows(names: Sequence[str]) -> Numbered:
-        for number, cells in chain(sample, usable):
+        for number, cells in again:
             yield number, {name: cells[places[name]] for name in names}
 
     def shown() -> list[Fields]:
@@ -222,7 +243,9 @@ def parquet(source: Source) -> Table:
             source.reached = int
 
     def sample() -> list[Fields]:
-        return [fields for _, fields in islice(rows(header), _LOOKED_AT)]
+        # What is wrong with these rows is told when they are read.
+        unheard = parquet(Source(source.path, Problems()))
+        return [fields for _, fields in islice(unheard.rows(header), _LOOKED_AT)]
 
     return Table("Parquet", header, sample, rows)
 
