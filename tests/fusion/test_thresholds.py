@@ -416,7 +416,7 @@ def test_predict_says_what_to_expect_and_what_is_out_of_reach(run: Path):
     result = CliRunner().invoke(
         app, ["predict", str(run), "--threshold", "f1", "--per-band"], input=TEXTS
     )
-    assert "100+ training documents: not suggested at all" in result.output
+    assert "100+ training documents: threshold 0.300, that of all labels" in result.output
 
 
 @pytest.mark.parametrize(

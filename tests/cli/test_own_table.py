@@ -1,0 +1,281 @@
+"""From somebody's own table to suggestions: the journeys of a first day, with the real commands."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import re
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xlsxwriter
+from typer.testing import CliRunner
+
+import depl
+from depl.cli.app import app
+from depl.core.errors import ConfigError, CorpusError, DeplError, RunError
+from depl.run.folder import Run
+
+HEADER = ["PPN", "Titel", "Abstract", "Jahr", "Schlagwörter"]
+TOPICS = {
+    "Wein": "Trauben Winzer Keller Flasche Rebe",
+    "Öl": "Olive Presse Fett Frucht Ölmühle",
+    "Zoll": "Grenze Einfuhr Abgabe Tarif Ware",
+    "Fischerei": "Netz Kutter Meer Fang Hering",
+    "Käse": "Milch Kuh Rind Reife Molkerei",
+}
+SEPARATORS = {";": "semicolons", ",": "commas", "\t": "tabs", "|": "vertical bars"}
+
+
+def records() -> list[list[str]]:
+    """120 records of five topics; some labels are spelt in other ways, some rows lack something."""
+    dice = random.Random(3)
+    rows = []
+    for i in range(120):
+        topics = dice.sample(list(TOPICS), dice.choice([1, 2]))
+        words = [word for topic in topics for word in dice.sample(TOPICS[topic].split(), 4)]
+        spelt = [topic.upper() if i % 9 == 0 else f" {topic}" for topic in topics]
+        title, rest = " ".join(words[:2]), " ".join([*words[2:], f'„Nr.“ {i}; "{i}",\nNeue Zeile'])
+        rows.append([f"P{i}", title, rest, str(1990 + i % 30), ";".join(spelt)])
+    rows[17][-1] = ""  # no labels
+    rows[40][1] = rows[40][2] = ""  # no text
+    rows[41][1:3] = rows[42][1:3]  # two copies of one document
+    return rows
+
+
+ROWS = records()
+
+
+def as_csv(delimiter: str = ";", encoding: str = "utf-8-sig") -> bytes:
+    stream = io.StringIO()
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\r\n")
+    writer.writerow(HEADER)
+    for i, row in enumerate(ROWS):
+        writer.writerow(row)
+        if i % 25 == 0:
+            stream.write(f"\r\n{delimiter * 4}\r\n")  # blank rows
+    return stream.getvalue().encode(encoding)
+
+
+def write(path: Path) -> Path:
+    """The records as this file, in the form that its name tells."""
+    objects = [dict(zip(HEADER, row, strict=True)) for row in ROWS]
+    for row in objects:
+        if path.suffix != ".xlsx":
+            row["Schlagwörter"] = row["Schlagwörter"].split(";") if row["Schlagwörter"] else []
+    if path.suffix == ".csv":
+        path.write_bytes(as_csv())
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(objects))
+    elif path.suffix == ".jsonl":
+        path.write_text("\n".join(map(json.dumps, objects)))
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(objects), path)
+    else:
+        with xlsxwriter.Workbook(path) as book:
+            sheet = book.add_worksheet()
+            for i, row in enumerate([HEADER, *ROWS]):
+                sheet.write_row(i, 0, row)
+    return path
+
+
+def call(*arguments: object) -> tuple[str, str]:
+    """Standard output and error of a command that must succeed."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == 0, (result.exception, result.output)
+    return result.stdout, result.stderr
+
+
+def refused(kind: type[DeplError], *arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert isinstance(result.exception, kind), (result.exception, result.output)
+    return str(result.exception)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("own") / "records.csv")
+
+
+@pytest.fixture(scope="module")
+def fitted(table: Path) -> tuple[Path, str]:
+    """A run on the table, and what was said while it was made."""
+    run = table.parent / "run"
+    named = ("--text", "Titel,Abstract", "--labels", "Schlagwörter")
+    return run, call("fit", table, *named, "--out", run)[1]
+
+
+def test_fit_says_what_it_takes_before_it_starts(fitted: tuple[Path, str]):
+    said = fitted[1]
+    block, _, rest = said.partition(" → ")
+    assert "records.csv  separated by semicolons, UTF-8 with a byte order mark" in block
+    assert "text       Titel + Abstract\n" in block
+    assert "labels     Schlagwörter, split at ';'\n" in block
+    assert "id         PPN\n" in block
+    assert "not used   Jahr\n" in block
+    assert "118 documents, 5 labels; 2 rows left out: 1 no labels, 1 no text" in block
+    assert "spelt in several ways: " in block
+    assert re.search(r"set aside  \d+ documents are not trained on", block)
+    assert "features" in rest
+
+
+def test_fit_ends_with_a_sentence_and_three_commands(fitted: tuple[Path, str]):
+    run, said = fitted
+    n = len(Run(run).aside())
+    end = said.partition(f"On the {n} documents set aside: ")[2]
+    assert re.match(r"of 5 suggestions \d\.\d are right; of a document's labels \d+ % are", end)
+    for command in (f"predict {run} FILE", f"evaluate {run} ", f"serve {run} "):
+        assert f"depl {command}" in end
+
+
+def test_the_run_keeps_its_documents_apart(fitted: tuple[Path, str]):
+    run = Run(fitted[0])
+    train, aside = run.train(), run.aside()
+    assert len(train) + len(aside) == 118
+    assert not {*train.ids} & {*aside.ids}
+    assert not {*train.texts} & {*aside.texts}
+    assert {"P41", "P42"} <= {*train.ids} or {"P41", "P42"} <= {*aside.ids}
+    assert run.labels.names == sorted(TOPICS)
+
+
+def test_the_same_command_continues_and_another_choice_is_refused(
+    table: Path, fitted: tuple[Path, str]
+):
+    run, _ = fitted
+    said = call("fit", table, "--out", run)[1]  # what it finds by itself is the same
+    assert "done" not in said
+    assert "up to date" in said
+    assert "other documents are set aside" in refused(
+        RunError, "fit", table, "--out", run, "--no-holdout"
+    )
+
+
+def test_evaluate_without_a_corpus_takes_what_was_set_aside(fitted: tuple[Path, str]):
+    run, _ = fitted
+    out, _ = call("evaluate", run, "--json")
+    assert json.loads(out)["documents"] == len(Run(run).aside())
+    assert call("evaluate", run, run, "-k", "5")[0].startswith("run, set aside: ")
+
+
+def test_evaluate_on_another_table_needs_no_options(fitted: tuple[Path, str], tmp_path: Path):
+    run, _ = fitted
+    lines = ["Schlagwörter,TITEL,Abstract", "wein|Bier,Trauben,Winzer", "ÖL,Olive,Presse"]
+    (tmp_path / "new.csv").write_text("\n".join(lines))
+    _, said = call("evaluate", run, tmp_path / "new.csv", "--label-separator", "|", "--json")
+    assert "text       TITEL + Abstract" in said
+    assert "does not know 1 of the 3 labels of these documents; 1 of 3 assignments" in said
+    assert "trained on" not in said
+
+
+def test_evaluate_warns_of_documents_that_were_trained_on(table: Path, fitted: tuple[Path, str]):
+    run, _ = fitted
+    n = len(Run(run).train())
+    said = call("evaluate", run, table, "--json")[1]
+    assert f"{n} of these 118 documents were trained on" in said
+
+
+def test_predict_takes_the_columns_of_the_run(fitted: tuple[Path, str], tmp_path: Path):
+    run, _ = fitted
+    (tmp_path / "new.csv").write_bytes(
+        "PPN;Abstract;Titel\nX;Hering im Netz;Kutter\n".encode("cp1252")
+    )
+    out, said = call("predict", run, tmp_path / "new.csv", "-k", 1)
+    assert re.search(r"X  Kutter Hering im Netz\n +\d\.\d\d  Fischerei\n", out)  # no id after it
+    assert "text: Titel + Abstract; id: PPN" in said
+
+
+@pytest.mark.parametrize("delimiter", SEPARATORS)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_every_separator_and_encoding_gives_the_same(
+    table: Path, tmp_path: Path, delimiter: str, encoding: str
+):
+    (tmp_path / "t.csv").write_bytes(as_csv(delimiter, encoding))
+    expected, found = depl.read(table), depl.read(tmp_path / "t.csv")
+    assert (found.train.ids, found.train.texts) == (expected.train.ids, expected.train.texts)
+    assert found.labels == expected.labels
+    assert (found.train.Y != expected.train.Y).nnz == 0
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t.json", "t.jsonl", "t.parquet"])
+def test_every_kind_of_file_gives_the_same(table: Path, tmp_path: Path, name: str):
+    expected, found = depl.read(table), depl.read(write(tmp_path / name))
+    assert (found.train.ids, found.train.texts) == (expected.train.ids, expected.train.texts)
+    assert found.labels == expected.labels
+    assert call("info", tmp_path / name, "--json")[0] == call("info", table, "--json")[0]
+
+
+def test_info_and_fit_count_alike(table: Path, fitted: tuple[Path, str]):
+    out, said = call("info", table)
+    assert "118 documents, 5 labels; 2 rows left out: 1 no labels, 1 no text" in said
+    assert "118 documents, 5 labels; 2 rows left out: 1 no labels, 1 no text" in fitted[1]
+    assert out.startswith("records.csv  5 labels\n")
+
+
+def test_labels_as_they_are(table: Path):
+    facts = json.loads(call("info", table, "--labels-as-they-are", "--json")[0])
+    assert facts["labels"] == 10
+    assert len(depl.read(table, merge_spellings=False).labels) == 10
+
+
+def test_no_holdout_trains_on_all(table: Path, tmp_path: Path):
+    run = tmp_path / "run"
+    said = call("fit", table, "--out", run, "--no-holdout", "--until", "features")[1]
+    assert "set aside" not in said
+    assert len(Run(run).train()) == 118
+    assert "set no documents aside" in refused(ConfigError, "evaluate", run)
+
+
+def test_a_folder_with_one_table_and_one_with_splits(table: Path, tmp_path: Path):
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    shutil.copy(table, alone / "Export 2024.csv")
+    assert depl.read(alone).train.ids == depl.read(table).train.ids
+    split = tmp_path / "split"
+    split.mkdir()
+    for name in ("train", "dev"):
+        shutil.copy(table, split / f"{name}.csv")
+    data = depl.read(split, text="Titel", labels="Schlagwörter")
+    assert list(data.splits) == ["train", "dev"]
+    assert data.dev.texts[0] == ROWS[0][1]
+    said = call("fit", split, "--out", tmp_path / "run", "--until", "features")[1]
+    assert "set aside" not in said
+
+
+def test_labels_by_name_find_the_ids_of_a_labels_file(table: Path, tmp_path: Path):
+    shutil.copy(table, tmp_path / "train.csv")
+    lines = [f'{{"id": "{i}", "name": "{name.lower()}"}}' for i, name in enumerate(TOPICS)]
+    (tmp_path / "labels.jsonl").write_text("\n".join(lines))
+    data = depl.read(tmp_path)
+    assert data.labels.ids == ["0", "1", "2", "3", "4"]
+    assert data.train.Y.nnz == depl.read(table).train.Y.nnz
+
+
+def test_rows_that_repeat_a_document_are_joined(tmp_path: Path):
+    (tmp_path / "t.csv").write_text("id,text,label\n1,wine,a\n1,wine,b\n2,oil,a\n")
+    data = depl.read(tmp_path / "t.csv", id="id")
+    assert data.train.ids == ["1", "2"]
+    assert data.train.Y.toarray().tolist() == [[1, 1], [1, 0]]
+
+
+def test_what_cannot_be_read_is_said_once(fitted: tuple[Path, str], tmp_path: Path):
+    run, _ = fitted
+    (tmp_path / "old.csv").write_bytes(b"\xd0\xcf\x11\xe0" + bytes(range(256)) * 40)
+    for command in (("info",), ("predict", run)):
+        assert "an Excel, Word or zip file" in refused(CorpusError, *command, tmp_path / "old.csv")
+    assert "Did you mean 'Titel'?" in refused(
+        CorpusError, "predict", run, write(tmp_path / "r.csv"), "--text", "Titl"
+    )
+    assert "There is no format 'cvs'. Did you mean 'csv'?" in refused(
+        CorpusError, "info", tmp_path / "r.csv", "--format", "cvs"
+    )
+    assert call("info", tmp_path / "r.csv", "--format", "csv", "--json")[0]
+
+
+def test_a_percentage_is_no_threshold(fitted: tuple[Path, str], table: Path):
+    said = refused(ConfigError, "predict", fitted[0], table, "--threshold", 80)
+    assert "at most 1; got 80; for 80 % give 0.8." in said
