@@ -40,7 +40,7 @@ WIDE = ["label_1", "label_id_1", "probability_1", "label_2", "label_id_2", "prob
 
 def test_wide_keeps_the_columns_of_the_input(fitted_run, table, tmp_path):
     out = tmp_path / "out.csv"
-    options = ("-k", 2, "--threshold", 0.5, "--wide", "--id-column", "Nr")
+    options = ("-k", 2, "--threshold", 0.5, "--wide", "--id", "Nr")
     predicted(fitted_run, table, *options, "--output", out)
     header, first, second = csv.reader(io.StringIO(out.read_text()))
     assert header == ["Nr", "Titel", "text", "Notiz", *WIDE]
@@ -98,8 +98,8 @@ def test_excel_files_hold_texts_and_numbers_and_no_formula(fitted_run, table, tm
         else:
             assert sheet[0] == ["id", "rank", "label_id", "label_name", "score"]
             assert [row[:4] for row in sheet[1::2]] == [
-                ["2", 1.0, "2560", "wine"],
-                ["3", 1.0, "2077", "olive oil"],
+                ["7", 1.0, "2560", "wine"],
+                ["8", 1.0, "2077", "olive oil"],
             ]
     assert sorted(x.name for x in tmp_path.iterdir()) == ["in.csv", "out.xlsx"]
     assert "in one go" in refused(ConfigError, fitted_run, table, "--output", out, "--resume")
