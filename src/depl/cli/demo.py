@@ -82,16 +82,19 @@ def _show(model: Classifier, corpus: Corpus) -> None:
 
     shown = np.flatnonzero(np.diff(corpus.Y.indptr) >= 2)[:_SHOWN]
     picked = corpus.subset(shown)
-    ranking = model.predict(picked.texts, _K)
+    ranking = model.predict(picked.texts, _K + 1)
     for i, text in enumerate(picked.texts):
         true = set(picked.Y.indices[picked.Y.indptr[i] : picked.Y.indptr[i + 1]].tolist())
         opening = escape(" ".join(text.split())[:70])
         out.print(f"\n[bold]{escape(picked.ids[i])}[/]  [dim]{opening}…[/]")
-        for position in ranking.indices[i].tolist():
+        # A page is most like itself, but no author lists it in its own "See Also".
+        own = model.labels.get(picked.ids[i])
+        suggested = [p for p in ranking.indices[i].tolist() if p not in (own, -1)][:_K]
+        for position in suggested:
             words = " ".join(x.term for x in model.matched_keywords(text, position)[:6])
             mark = "[green]✓[/]" if position in true else " "
             out.print(f"  {mark} {escape(model.labels[position].id):<46} [cyan]{escape(words)}[/]")
-        missed = true - set(ranking.indices[i].tolist())
+        missed = true - set(suggested)
         if missed:
             names = ", ".join(sorted(model.labels[j].id for j in missed))
             out.print(f"    [dim]not suggested: {escape(names)}[/]")
