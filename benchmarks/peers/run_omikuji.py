@@ -37,6 +37,7 @@ def main() -> None:
     """Write the file, load it, train, predict."""
     parser = command_line("Train and predict with omikuji.")
     parser.add_argument("--preset", choices=PRESETS, default="parabel")
+    parser.add_argument("--C", type=float, default=1.0)
     parser.add_argument("--beam-size", type=int, default=10)
     args = parser.parse_args()
 
@@ -49,7 +50,7 @@ def main() -> None:
             name = omikuji.ffi.new("char[]", str(file).encode())
             data = _valid(omikuji.lib.load_omikuji_data_set(name, pool.ptr))
         with measured() as train:
-            model = omikuji.Model(_train(data, pool, PRESETS[args.preset]))
+            model = omikuji.Model(_train(data, pool, PRESETS[args.preset] | {"linear_c": args.C}))
         omikuji.lib.free_omikuji_data_set(data)
         model.save(folder)
         file.unlink()
