@@ -288,16 +288,40 @@ def true_pairs(Y: csr_array) -> NDArray[np.int64]:
     return np.unique((documents * Y.shape[1] + Y.indices)[Y.data != 0])
 
 
-def held_out_rows(
-    n: int, fraction: float, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A random share of n documents to validate on, and the rest to train on; both ascending.
+def held_out_folds(
+    groups: NDArray[np.integer], size: float, n_folds: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """The fold in which each document is held out, from 0 on; -1 where it never is.
 
-    Neither is empty, as long as there are two documents.
+    Documents of one group are in one fold. There is at least one fold, and each leaves documents
+    to train on, as long as there are two of them.
+
+    Parameters
+    ----------
+    groups : array of shape (n_documents,)
+        The group of each document, from 0 on.
+    size : float
+        How many documents a fold has; its last group may exceed that.
+    n_folds : int
+        How many folds there are; fewer where a group is as large as a fold.
+    rng : numpy Generator
+        Draws the groups.
+
+    Examples
+    --------
+    >>> held_out_folds(np.array([0, 0, 1, 2, 3]), 2, 2, np.random.default_rng(0)).tolist()
+    [1, 1, 0, 0, -1]
     """
-    order = rng.permutation(n)
-    cut = min(max(1, round(fraction * n)), n - 1)
-    return np.sort(order[:cut]), np.sort(order[cut:])
+    sizes = np.bincount(groups)
+    if len(sizes) == 1:  # it must be divided all the same
+        return held_out_folds(np.arange(len(groups)), size, n_folds, rng)
+    order = rng.permutation(len(sizes))
+    before = np.cumsum(sizes[order]) - sizes[order]
+    fold = np.where(before < n_folds * size, before // max(1, size), -1).astype(np.int64)
+    if fold.max() == 0:
+        fold[-1] = -1
+    fold = np.unique(np.append(fold, -1), return_inverse=True)[1][:-1] - 1
+    return fold[np.argsort(order)][groups]
 
 
 def indicator(rows: Sequence[Sequence[int]], n_columns: int) -> csr_array:

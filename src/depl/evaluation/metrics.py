@@ -178,12 +178,17 @@ def psp_at_k(hits: Hits, k: int, inverse_propensity: Floats) -> float:
     """
     predicted, correct = hits.first(k)
     got = inverse_propensity[predicted[correct]].sum()
+    best = _most_weight(hits, k, inverse_propensity)
+    return float(got / best) if best > 0 else 0.0
+
+
+def _most_weight(hits: Hits, k: int, inverse_propensity: Floats) -> float:
+    """The weight that the best k labels of all documents have together."""
     weights = inverse_propensity[hits.labels]
     heaviest_first = np.lexsort((-weights, hits.documents))
     start = np.cumsum(hits.sizes) - hits.sizes
     place = np.arange(len(weights)) - start[hits.documents]  # 0 for a document's heaviest label
-    best = weights[heaviest_first][place < k].sum()
-    return float(got / best) if best > 0 else 0.0
+    return float(weights[heaviest_first][place < k].sum())
 
 
 def f1_at_k(hits: Hits, k: int) -> Floats:
@@ -246,6 +251,36 @@ def precision_and_psp(
     hits = Hits.of(predicted[:, : max(ks)], Y)
     scores = {f"P@{k}": 100 * precision_at_k(hits, k) for k in ks}
     return scores | {f"PSP@{k}": 100 * psp_at_k(hits, k, inverse) for k in ks}
+
+
+def precision_and_psp_by_document(
+    predicted: NDArray[np.integer],
+    Y: csr_array,
+    inverse: NDArray[np.float64],
+    ks: Sequence[int],
+) -> dict[str, Floats]:
+    """What each document adds to ``precision_and_psp``, which is the mean of these values."""
+    hits = Hits.of(predicted[:, : max(ks)], Y)
+    values = {f"P@{k}": 100 * hits.found(k) / k for k in ks}
+    for k in ks:
+        labels, correct = hits.first(k)
+        got = np.where(correct, inverse[labels], 0.0).sum(axis=1)
+        best = _most_weight(hits, k, inverse)
+        values[f"PSP@{k}"] = 100 * len(labels) * got / best if best > 0 else np.zeros(len(labels))
+    return values
+
+
+def mean_and_error(values: Floats) -> tuple[float, float]:
+    """The mean of values, and its standard error.
+
+    Examples
+    --------
+    >>> mean_and_error(np.array([0.0, 2.0, 4.0]))
+    (2.0, 1.1547005383792515)
+    """
+    if len(values) < 2:
+        return float(values.sum()), float("inf")
+    return float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,10 @@ from depl.core.ranking import Ranking
 
 
 def candidate_pairs(
-    rankings: Mapping[str, Ranking], candidates: int, train_counts: NDArray[np.integer]
+    rankings: Mapping[str, Ranking],
+    candidates: int,
+    train_counts: NDArray[np.integer],
+    fold: NDArray[np.integer] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     """Rows, labels and features of all candidates, by row and then by label.
 
@@ -22,8 +25,10 @@ def candidate_pairs(
         Of the P parts, in the order of the features.
     candidates : int
         How many of the best labels of every part are considered.
-    train_counts : array of shape (n_labels,)
+    train_counts : array of shape (n_labels,) or (n_folds, n_labels)
         How many training documents carry each label.
+    fold : array of shape (n_documents,), optional
+        Where there are counts of several folds: the one of each document.
 
     Returns
     -------
@@ -47,7 +52,7 @@ def candidate_pairs(
         X,
     )
     rows, labels, X = rows[:size], labels[:size], X[:size]
-    X[:, -1] = np.log1p(train_counts[labels])
+    X[:, -1] = np.log1p(train_counts[labels] if fold is None else train_counts[fold[rows], labels])
     return rows, labels, X
 
 

@@ -18,7 +18,8 @@ to 9 training documents rises from 32.7 to 37.9. The result is calibrated again,
 together: a rare label's probability is then a little too high, a frequent one's a little too low.
 
 Whether all this is an improvement is measured on the same documents by cross-fitting: a document is
-scored by trees that did not see it. If a single part is better, ``rank`` uses that part.
+scored by trees that did not see it. Unless the fusion is better than its best part by more than the
+standard error of the difference, ``rank`` uses that part.
 """
 
 from __future__ import annotations
@@ -36,7 +37,13 @@ from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.core.ranking import Ranking
 from depl.core.storage import read_json, read_tensors, write_json, write_tensors
 from depl.core.workers import map_in_threads
-from depl.evaluation.metrics import Hits, inverse_propensities, precision_and_psp
+from depl.evaluation.metrics import (
+    Floats,
+    Hits,
+    inverse_propensities,
+    mean_and_error,
+    precision_and_psp_by_document,
+)
 from depl.fusion.boosting import boost
 from depl.fusion.calibration import calibration_error, logistic_line, probabilities
 from depl.fusion.candidates import candidate_pairs
@@ -69,7 +76,8 @@ class Fusion:
     learning_rate : float
         The learning rate of boosting.
     head_loss : float
-        How many points P@1 and P@5 may each lose in favour of rare labels; 0 favours none.
+        How many points P@1 and P@5 may each lose in favour of rare labels, with the standard
+        error of the loss; 0 favours none.
     seed : int
         For the folds.
     n_threads : int or None
@@ -80,7 +88,7 @@ class Fusion:
     parts_ : tuple of str
         The names of the parts, in the order they were given.
     chosen_ : str
-        "fusion", or the name of the single part that is better.
+        "fusion", or the name of the best part, where the fusion is not clearly better.
     scores_ : dict of str to dict of str to float
         For every part and for "fusion": P@1, P@5, PSP@1, PSP@5 and their mean, in percent, on the
         documents of ``fit``; those of the fusion by cross-fitting. The fusion also has the
@@ -103,7 +111,7 @@ class Fusion:
         iterations: int = 300,
         leaves: int = 15,
         learning_rate: float = 0.05,
-        head_loss: float = 0.2,
+        head_loss: float = 0.3,
         seed: int = 0,
         n_threads: int | None = None,
     ) -> None:
@@ -129,6 +137,7 @@ class Fusion:
         Y: csr_array,
         train_counts: NDArray[np.integer],
         n_train: int,
+        fold: NDArray[np.integer] | None = None,
     ) -> Fusion:
         """Learn from documents that the parts have not seen.
 
@@ -138,10 +147,13 @@ class Fusion:
             Each part's ranking of these documents.
         Y : csr_array of shape (n_documents, n_labels)
             The labels of these documents.
-        train_counts : array of shape (n_labels,)
+        train_counts : array of shape (n_labels,) or (n_folds, n_labels)
             How many documents of the parts' training data carry each label.
         n_train : int
             How many documents the parts were trained on.
+        fold : array of shape (n_documents,), optional
+            Where the parts were trained several times, each time without other documents: the
+            fold of each document.
         """
         vars(self).pop("_line", None)  # a second fit that fails leaves it unfitted
         parts = tuple(rankings)
@@ -149,9 +161,11 @@ class Fusion:
             raise ConfigError(
                 f"A fusion needs one part or more, none of them named {FUSION!r}; got {parts}."
             )
-        if Y.shape[1] != len(train_counts):
+        by_fold = np.atleast_2d(train_counts)
+        of_document = np.zeros(Y.shape[0], np.int64) if fold is None else np.asarray(fold)
+        if Y.shape[1] != by_fold.shape[1]:
             raise DeplError(
-                f"Y has {Y.shape[1]} labels, but there are training counts of {len(train_counts)}. "
+                f"Y has {Y.shape[1]} labels, but there are training counts of {by_fold.shape[1]}. "
                 f"Give both for the same label set."
             )
         self.parts_ = parts
@@ -163,7 +177,7 @@ class Fusion:
         if len(documents) > _MOST:
             documents = self.fitted_on_
             rankings = {x: ranking.take(documents) for x, ranking in rankings.items()}
-            Y = Y[documents]
+            Y, of_document = Y[documents], of_document[documents]
             documents = rng.permutation(_MOST)
         if not np.any(Y.data):
             raise DeplError(
@@ -171,19 +185,19 @@ class Fusion:
                 f"Take documents with labels, or do without the fusion."
             )
 
-        rows, labels, X = candidate_pairs(rankings, self.candidates, train_counts)
+        rows, labels, X = candidate_pairs(rankings, self.candidates, by_fold, of_document)
         true = carried(Y, rows, labels)
-        fold = (documents % _FOLDS)[rows]
+        part = (documents % _FOLDS)[rows]
         # On 2 cores it is faster to grow the trees of all documents before it is known whether they
         # are needed; they are nearly always. They take longest, so they come first.
-        seen = [np.full(len(X), True), *(fold != f for f in range(_FOLDS))]
-        of_all, *by_fold = map_in_threads(
+        seen = [np.full(len(X), True), *(part != f for f in range(_FOLDS))]
+        of_all, *of_parts = map_in_threads(
             lambda mine: self._grow(X[mine], true[mine]), seen, self.n_threads
         )
         log_odds = np.empty(len(X))
-        for f, trees in enumerate(by_fold):
-            log_odds[fold == f] = trees.log_odds(X[fold == f])
-        inverse = inverse_propensities(train_counts, n_train)
+        for f, trees in enumerate(of_parts):
+            log_odds[part == f] = trees.log_odds(X[part == f])
+        inverse = inverse_propensities(by_fold.mean(axis=0), n_train)
         self.favour_ = choose_power(rows, labels, log_odds, Y, inverse, self.head_loss)
         self._n_train = n_train
         log_odds = favour(log_odds, inverse[labels], self.favour_)
@@ -196,10 +210,15 @@ class Fusion:
         )
         fused = self.cross_fitted_.top(max(CUTS))
 
-        self.scores_ = {x: _scores(rankings[x], Y, inverse) for x in parts}
-        self.scores_[FUSION] = _scores(fused, Y, inverse) | {"ECE": calibration_error(fused, Y)}
-        # On a tie the fusion wins: it has a probability for every pair.
-        self.chosen_ = max((FUSION, *parts), key=lambda x: self.scores_[x]["mean"])
+        values = {x: _values(ranking, Y, inverse) for x, ranking in rankings.items()}
+        values[FUSION] = _values(fused, Y, inverse)
+        self.scores_ = {
+            x: {name: float(v.mean()) for name, v in of.items()} for x, of in values.items()
+        }
+        self.scores_[FUSION]["ECE"] = calibration_error(fused, Y)
+        best = max(parts, key=lambda x: self.scores_[x]["mean"])
+        gain, error = mean_and_error(values[FUSION]["mean"] - values[best]["mean"])
+        self.chosen_ = FUSION if gain > error else best
         if self.chosen_ == FUSION:
             self._trees = of_all
         else:
@@ -367,6 +386,7 @@ class Fusion:
             raise NotFittedError(self)
 
 
-def _scores(ranking: Ranking, Y: csr_array, inverse: NDArray[np.float64]) -> dict[str, float]:
-    scores = precision_and_psp(ranking.top(max(CUTS)).indices, Y, inverse, CUTS)
-    return scores | {"mean": sum(scores.values()) / len(scores)}
+def _values(ranking: Ranking, Y: csr_array, inverse: Floats) -> dict[str, Floats]:
+    """Each document's share in the scores, and the mean over these."""
+    values = precision_and_psp_by_document(ranking.top(max(CUTS)).indices, Y, inverse, CUTS)
+    return values | {"mean": np.mean(list(values.values()), axis=0)}

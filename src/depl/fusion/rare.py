@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
-from depl.evaluation.metrics import Floats, precision_and_psp
+from depl.evaluation.metrics import Floats, mean_and_error, precision_and_psp_by_document
 
 POWERS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 CUTS = (1, 5)
@@ -45,22 +45,26 @@ def choose_power(
     inverse : array of shape (n_labels,)
         Inverse propensities.
     head_loss : float
-        How many points P@1 and P@5 may each lose; 0 favours no label.
+        How many points P@1 and P@5 may each lose, with the standard error of the loss, since on
+        new documents it can be that much larger; 0 favours no label.
     """
 
-    def scores(power: float) -> dict[str, float]:
+    def scores(power: float) -> dict[str, Floats]:
         raised = favour(log_odds, inverse[labels], power)
         best = Ranking.from_pairs(rows, labels, raised, Y.shape[0], max(CUTS))
-        return precision_and_psp(best.indices, Y, inverse, CUTS)
+        return precision_and_psp_by_document(best.indices, Y, inverse, CUTS)
 
     if head_loss == 0:
         return 0.0
     found = {power: scores(power) for power in POWERS}
     plain = found[0.0]
-    # A rounding error must not decide.
     harmless = [
         power
         for power, x in found.items()
-        if all(x[f"P@{k}"] >= plain[f"P@{k}"] - head_loss - 1e-9 for k in CUTS)
+        # A rounding error must not decide.
+        if power == 0
+        or all(
+            sum(mean_and_error(plain[f"P@{k}"] - x[f"P@{k}"])) <= head_loss + 1e-9 for k in CUTS
+        )
     ]
-    return max(harmless, key=lambda power: sum(found[power].values()))
+    return max(harmless, key=lambda power: sum(float(x.mean()) for x in found[power].values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from depl.core.ranking import Ranking
 from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.pipeline.work import Work
@@ -12,9 +13,18 @@ from depl.pipeline.work import Work
 def make_fusion(work: Work) -> None:
     """The fusion and the thresholds, fitted on the held-out documents."""
     run, config = work.run, work.config
-    held_out, rest = run.slice
+    held_out, fold = run.slice.held_out, run.slice.fold[run.slice.held_out]
     X, depth = run.train_vectors()[held_out], config.fusion.depth
-    rankings = {"svm": run.svm("held_out").rank(X, depth), "names": run.names().rank(X, depth)}
+    folds = range(run.slice.n_folds)
+    by_fold = [run.held_out_svm(f).rank(X[fold == f], depth) for f in folds]
+    in_order = np.argsort(np.argsort(fold, kind="stable"))
+    rankings = {
+        "svm": Ranking.concatenate(by_fold).take(in_order),
+        "names": run.names().rank(X, depth),
+    }
+    counts = np.stack(
+        [np.bincount(run.Y[run.slice.rest(f)].indices, minlength=run.Y.shape[1]) for f in folds]
+    )
     if config.neural:
         from depl.pipeline.neural import held_out_rankings
 
@@ -25,8 +35,8 @@ def make_fusion(work: Work) -> None:
         seed=config.seed,
         n_threads=config.threads or None,
     )
-    counts = np.bincount(run.Y[rest].indices, minlength=run.Y.shape[1])
-    Y = run.Y[held_out]
-    fusion.fit(rankings, Y, counts, len(rest))
+    Y, n_train = run.Y[held_out], len(run.slice.rest())
+    fusion.fit(rankings, Y, counts, n_train, fold)
     fusion.save(work.folder)
-    Thresholds.fit(fusion.cross_fitted_, Y[fusion.fitted_on_], counts).save(work.folder)
+    usual = np.rint(counts.mean(axis=0)).astype(np.int64)
+    Thresholds.fit(fusion.cross_fitted_, Y[fusion.fitted_on_], usual).save(work.folder)

@@ -181,7 +181,7 @@ def held_out_rankings(run: Run, config: Config) -> dict[str, Ranking]:
     """Rankings of the validation slice by the neural parts of the held-out fit."""
     encoder = encoder_files.load(run.encoder_folder("encoder", "held_out"))
     encoder.to(Processes.launched(config.device).device)
-    held_out, rest = run.slice
+    held_out, rest = run.slice.held_out, run.slice.rest()
     retriever = Retriever(
         encoder,
         index_labels(encoder, _label_texts(run, config, "held_out")),
@@ -245,7 +245,7 @@ def _validation(
     run: Run, config: Config, labels: Texts | None
 ) -> Callable[[DualEncoder], Validation]:
     """Scores every branch on the validation slice; the mean of P@5 and PSP@5 decides."""
-    held_out, rest = run.slice
+    held_out, rest = run.slice.held_out, run.slice.rest()
     documents, truth = _documents(run, held_out), run.Y[held_out]
     counts = np.bincount(run.Y[rest].indices, minlength=run.Y.shape[1])
     inverse = metrics.inverse_propensities(counts, len(rest))

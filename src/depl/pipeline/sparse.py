@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from depl.core import storage
-from depl.core.corpus import held_out_rows
+from depl.core.corpus import held_out_folds
 from depl.pipeline.work import Work
 from depl.run.config import Config
-from depl.run.folder import FOLDS, Slice, write_matrix, write_slice
+from depl.run.folder import FOLDS, write_matrix, write_slice
 from depl.sparse.keywords import Descriptions, count_words
 from depl.sparse.languages import AUTO
 from depl.sparse.names import NameMatch, names_and_owners
+from depl.sparse.siblings import sibling_groups
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.tuning import choose_C
+
+
+# Documents that the fusion learns from, if there are as many: with 4,000, more did not help. A tenth
+# of a small corpus is fewer, and the fusion believed too much: with the 2,266 documents of a part of
+# debtags it lost 3 points of P@1 against its own SVM, and gained 0.7 once all were held out.
+_ENOUGH = 4_000
+_FOLDS = 3  # SVMs to fit for them at most
 
 
 def make_features(work: Work) -> str:
@@ -43,19 +52,27 @@ def make_linear(work: Work) -> None:
 
 
 def make_slice(work: Work) -> None:
-    """Which training documents are held out."""
+    """Which training documents are held out: in one fold, or in several where they are few."""
     config, n = work.config, work.run.Y.shape[0]
-    rows = held_out_rows(n, config.validation, np.random.default_rng(config.seed))
-    write_slice(work.folder, Slice(*rows))
+    size = config.validation * n
+    n_folds = config.folds or (1 if config.neural else min(_FOLDS, math.ceil(_ENOUGH / size)))
+    if n_folds > 1:
+        size = max(size, min(n, _ENOUGH) / n_folds)
+    groups = sibling_groups(work.run.train_vectors())
+    write_slice(
+        work.folder, held_out_folds(groups, size, n_folds, np.random.default_rng(config.seed))
+    )
 
 
 def make_held_out(work: Work) -> None:
-    """The SVM fitted without the held-out documents."""
+    """The SVM fitted without the documents that are held out, for each fold."""
     run = work.run
     settings = _svm_settings(work.config) | {"C": run.svm().C}
     del settings["C_grid"]
-    rest = run.slice.rest
-    OneVsAllSVM(**settings).fit(run.train_vectors()[rest], run.Y[rest]).save(work.folder)
+    X, Y = run.train_vectors(), run.Y
+    for fold in range(run.slice.n_folds):
+        rest = run.slice.rest(fold)
+        OneVsAllSVM(**settings).fit(X[rest], Y[rest]).save(work.folder / str(fold))
 
 
 def make_descriptions(work: Work) -> None:

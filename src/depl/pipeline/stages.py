@@ -89,8 +89,13 @@ STAGES = (
     Stage(
         "slice",
         sparse.make_slice,
-        ("corpus",),
-        lambda c: {"validation": c.validation, "seed": c.seed},
+        ("corpus", "features"),
+        lambda c: {
+            "validation": c.validation,
+            "folds": c.folds,
+            "seed": c.seed,
+            "neural": c.neural,
+        },
     ),
     Stage(
         "held_out", sparse.make_held_out, ("corpus", "features", "linear", "slice"), lambda c: {}

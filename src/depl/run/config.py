@@ -166,7 +166,10 @@ class FusionConfig(Section):
         40, "how many of these may be suggested (the best of each part)", ge=1
     )
     head_loss: float = setting(
-        0.2, "points of P@1 and P@5 that may be lost to rank rare labels higher; 0: do not", ge=0
+        0.3,
+        "points of P@1 and P@5 that may be lost to rank rare labels higher, with the standard error "
+        "of the loss; 0: do not",
+        ge=0,
     )
 
 
@@ -180,6 +183,13 @@ class Config(Section):
     )
     validation: float = setting(
         0.1, "share of the training documents held out for tuning and calibration", gt=0, le=0.5
+    )
+    folds: int = setting(
+        0,
+        "how many times documents are held out, others each time; 0: once, but up to three times "
+        "in a sparse run where the share above is fewer than 4,000 documents",
+        ge=0,
+        le=10,
     )
     device: Literal["auto", "cpu", "cuda"] = setting(
         "auto", "where the encoder runs; auto: on a GPU if there is one"

@@ -30,9 +30,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,11 +64,31 @@ Fold = Literal["held_out", "final"]
 FOLDS: tuple[Fold, ...] = ("held_out", "final")
 
 
-class Slice(NamedTuple):
-    """Positions of the training documents that are held out, and of the rest; both ascending."""
+@dataclass(frozen=True)
+class Slice:
+    """Which training documents are held out.
 
-    held_out: NDArray[np.int64]
-    rest: NDArray[np.int64]
+    Parameters
+    ----------
+    fold : array of shape (n_documents,)
+        The fold in which each document is held out, from 0 on; -1 where it never is.
+    """
+
+    fold: NDArray[np.int64]
+
+    @cached_property
+    def n_folds(self) -> int:
+        """How often documents are held out: once, or fold by fold."""
+        return int(self.fold.max(initial=-1)) + 1
+
+    @cached_property
+    def held_out(self) -> NDArray[np.int64]:
+        """Positions of the documents that are held out in any fold, ascending."""
+        return np.flatnonzero(self.fold >= 0)
+
+    def rest(self, fold: int = 0) -> NDArray[np.int64]:
+        """Positions of the documents that are not held out in a fold, ascending."""
+        return np.flatnonzero(self.fold != fold)
 
 
 class Run:
@@ -232,19 +253,30 @@ class Run:
         return _matrix(self.verified("features", _X) / _X)
 
     def svm(self, fold: Fold = "final") -> OneVsAllSVM:
-        """The SVM of all training documents, or of those that are not held out."""
-        stage = "linear" if fold == "final" else "held_out"
-        return OneVsAllSVM.load(self.verified(stage), n_threads=self.threads)
+        """The SVM of all training documents, or of those that are not held out first."""
+        if fold == "held_out":
+            return self.held_out_svm(0)
+        return OneVsAllSVM.load(self.verified("linear"), n_threads=self.threads)
+
+    def held_out_svm(self, fold: int) -> OneVsAllSVM:
+        """The SVM of the training documents that are not held out in a fold."""
+        return OneVsAllSVM.load(self.verified("held_out", str(fold)) / str(fold), n_threads=self.threads)
 
     @cached_property
     def slice(self) -> Slice:
         """Which training documents are held out."""
-        rows = storage.read_tensors(self.verified("slice") / "rows.safetensors", *Slice._fields)
-        return Slice(**rows)
+        path = self.verified("slice") / "slice.safetensors"
+        fold = storage.read_tensors(path, "fold")["fold"]
+        if fold.shape != (self.Y.shape[0],) or fold.max(initial=-1) < 0:
+            raise RunError(
+                f"{path} is damaged: it does not say which of the {self.Y.shape[0]} documents are "
+                f"held out. Delete its folder and fit again."
+            )
+        return Slice(fold)
 
     def rows(self, fold: Fold) -> NDArray[np.int64]:
         """The training documents of a fold."""
-        return np.arange(self.Y.shape[0]) if fold == "final" else self.slice.rest
+        return np.arange(self.Y.shape[0]) if fold == "final" else self.slice.rest()
 
     def descriptions(self, fold: Fold = "final") -> Descriptions:
         """Every label's pseudo description and keywords, by the SVM of a fold."""
@@ -309,9 +341,9 @@ def write_matrix(path: Path, matrix: csr_array) -> None:
     storage.write_tensors(path, {"matrix": matrix})
 
 
-def write_slice(folder: Path, rows: Slice) -> None:
+def write_slice(folder: Path, fold: NDArray[np.int64]) -> None:
     """Keep which documents are held out."""
-    storage.write_tensors(folder / "rows.safetensors", rows._asdict())
+    storage.write_tensors(folder / "slice.safetensors", {"fold": fold})
 
 
 def write_corpus(

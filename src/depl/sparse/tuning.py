@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from depl.core.corpus import held_out_rows
+from depl.core.corpus import held_out_folds
 from depl.evaluation import metrics
 from depl.sparse.svm import OneVsAllSVM
 
@@ -48,7 +48,9 @@ def choose_C(  # noqa: N802 - C is what everybody calls it
     scores : list of dict
         For every value: C, P@5, PSP@5.
     """
-    held_out, rest = held_out_rows(X.shape[0], fraction, np.random.default_rng(seed))
+    alone, rng = np.arange(X.shape[0]), np.random.default_rng(seed)
+    fold = held_out_folds(alone, fraction * X.shape[0], 1, rng)
+    held_out, rest = np.flatnonzero(fold == 0), np.flatnonzero(fold != 0)
     counts = np.bincount(Y[rest].indices, minlength=Y.shape[1])
     inverse = metrics.inverse_propensities(counts, len(rest))
     scores = []
