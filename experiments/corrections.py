@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import depl
-from depl.core.corpus import held_out_rows
+from depl.core.corpus import held_out_folds
 from depl.evaluation.scores import evaluate
 
 CULLS = (0.01, 0.05, 0.1)
@@ -29,8 +29,9 @@ def main() -> None:
     parser.add_argument("--C", type=float, default=0.7)
     args = parser.parse_args()
     corpus = depl.read(args.corpus, splits=["train"]).train
-    rows = held_out_rows(len(corpus), 0.1, np.random.default_rng(0))
-    held_out, rest = map(corpus.subset, rows)
+    n = len(corpus)
+    fold = held_out_folds(np.arange(n), 0.1 * n, 1, np.random.default_rng(0))
+    held_out, rest = corpus.subset(np.flatnonzero(fold == 0)), corpus.subset(np.flatnonzero(fold))
     features = depl.TfidfFeatures()
     X, X_held_out = features.fit_transform(rest.texts), features.transform(held_out.texts)
     svm = depl.OneVsAllSVM(C=args.C, cull=min(CULLS), rare_bonus=0.0).fit(X, rest.Y)

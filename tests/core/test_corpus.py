@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from depl.core.corpus import Corpus, Dataset, Label, LabelSet, held_out_rows, indicator, true_pairs
+from depl.core.corpus import Corpus, Dataset, Label, LabelSet, held_out_folds, indicator, true_pairs
 from depl.core.corpus import carried as is_carried
 from depl.core.errors import CorpusError
 
@@ -119,19 +119,28 @@ def test_subset_takes_documents_in_the_order_asked(dataset: Dataset):
     assert len(train.subset([])) == 0
 
 
-@given(st.integers(2, 40), st.floats(0.01, 0.99), st.integers(0, 99))
-def test_held_out_rows_and_the_rest_are_disjoint_and_complete(n: int, fraction: float, seed: int):
-    held_out, rest = held_out_rows(n, fraction, np.random.default_rng(seed))
-    assert sorted([*held_out, *rest]) == list(range(n))
-    assert len(held_out) == min(max(1, round(n * fraction)), n - 1)
-    assert held_out.tolist() == sorted(held_out)
-    again, _ = held_out_rows(n, fraction, np.random.default_rng(seed))
-    assert again.tolist() == held_out.tolist()
+@given(st.integers(2, 60), st.floats(0.01, 0.5), st.integers(1, 4), st.integers(0, 1000))
+def test_folds_keep_groups_together_and_leave_documents_to_train_on(n, share, n_folds, seed):
+    rng = np.random.default_rng(seed)
+    groups = np.unique(rng.integers(0, n, n), return_inverse=True)[1]
+    fold = held_out_folds(groups, share * n, n_folds, np.random.default_rng(seed))
+    assert np.array_equal(fold, held_out_folds(groups, share * n, n_folds, np.random.default_rng(seed)))
+    used = np.unique(fold[fold >= 0])
+    assert used.tolist() == list(range(len(used)))
+    assert 1 <= len(used) <= n_folds
+    assert all(0 < np.count_nonzero(fold == f) < n for f in used)
+    if len(np.unique(groups)) > 1:
+        assert all(len(np.unique(fold[groups == g])) == 1 for g in groups)
+        # A fold has the size that was asked for; its last group may exceed it.
+        largest = np.bincount(groups).max()
+        assert all(np.count_nonzero(fold == f) <= max(1, share * n) + largest for f in used)
 
 
-def test_held_out_rows_are_drawn_at_random():
-    drawn = {tuple(held_out_rows(50, 0.2, np.random.default_rng(seed))[0]) for seed in range(5)}
-    assert len(drawn) == 5
+def test_folds_are_drawn_at_random():
+    alone = np.arange(50)
+    drawn = [held_out_folds(alone, 10, 2, np.random.default_rng(seed)) for seed in range(5)]
+    assert len({tuple(fold) for fold in drawn}) == 5
+    assert all(np.bincount(fold + 1).tolist() == [30, 10, 10] for fold in drawn)
 
 
 @given(rows_of_positions, st.integers(0, 99))

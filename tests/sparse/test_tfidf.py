@@ -32,7 +32,7 @@ corpora = st.lists(documents, min_size=1, max_size=12)
 
 
 def plain(**changes: object) -> TfidfFeatures:
-    settings = {"analyzer": "words", "language": "en", "min_df": 1, "max_df": 1.0}
+    settings = {"analyzer": "words", "language": "en", "pairs": "no", "min_df": 1, "max_df": 1.0}
     return TfidfFeatures(**(settings | changes))
 
 
@@ -193,11 +193,46 @@ def test_term_in_exactly_the_largest_share_is_kept_and_one_more_is_not(n: int):
     assert kept.terms_ == ["exactly", "other"]
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text("ab ", max_size=12), min_size=2, max_size=8), st.integers(1, 3))
+def test_pairs_are_weighted_on_their_own(texts, min_df):
+    knobs = {"sublinear_tf": True, "max_df": 1.0, "token_pattern": r"\w\w+"}
+    words = TfidfVectorizer(min_df=min_df, **knobs)
+    pairs = TfidfVectorizer(min_df=max(2, min_df), ngram_range=(2, 2), **knobs)
+    try:
+        blocks = [words.fit_transform(texts).toarray(), 0.7 * pairs.fit_transform(texts).toarray()]
+    except ValueError:  # there are none
+        return
+    expected = np.hstack(blocks)
+    lengths = np.linalg.norm(expected, axis=1, keepdims=True)
+    expected = expected / np.where(lengths > 0, lengths, 1)
+    names = [*words.get_feature_names_out(), *pairs.get_feature_names_out()]
+
+    ours = TfidfFeatures(analyzer="words", language="none", pairs="yes", min_df=min_df, max_df=1.0)
+    X = ours.fit_transform(texts)
+    assert ours.terms_ == sorted(names)
+    np.testing.assert_allclose(X.toarray(), expected[:, np.argsort(names)], atol=1e-6)
+    np.testing.assert_array_equal(ours.transform(texts).toarray(), X.toarray())
+
+
+def test_pairs_of_lemmas_are_taken_in_short_texts_and_found_in_texts():
+    short = ["Operating systems", "an operating system", "systems operate"]
+    features = TfidfFeatures(language="en", max_df=1.0).fit(short)
+    assert features.pairs_
+    assert "operate system" in features.terms_
+    assert "system operate" not in features.terms_  # in one text only
+    assert features.places("Old operating systems", {"operate system"}) == {
+        "operate system": [(4, 21)]
+    }
+    long = [text + " filler word" * 300 for text in short]
+    assert not TfidfFeatures(language="en", max_df=1.0).fit(long).pairs_
+
+
 def test_term_in_exactly_the_fewest_documents_is_kept():
     assert plain(min_df=2).fit(["once twice", "twice", "twice wine wine"]).terms_ == ["twice"]
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["a b c", "! ?"], ["wine", "beer"]])
+@pytest.mark.parametrize("texts", [[], [""], ["a b c", "! ?"], ["wine", "wine"]])
 def test_nothing_to_learn_from_is_said(texts: list[str]):
     with pytest.raises(CorpusError, match=rf"No term of the {len(texts)} training documents .*70%"):
         TfidfFeatures().fit(texts)

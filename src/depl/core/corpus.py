@@ -310,7 +310,7 @@ def held_out_folds(
     Examples
     --------
     >>> held_out_folds(np.array([0, 0, 1, 2, 3]), 2, 2, np.random.default_rng(0)).tolist()
-    [1, 1, 0, 0, -1]
+    [0, 0, 1, 0, -1]
     """
     sizes = np.bincount(groups)
     if len(sizes) == 1:  # it must be divided all the same

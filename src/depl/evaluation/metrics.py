@@ -275,8 +275,8 @@ def mean_and_error(values: Floats) -> tuple[float, float]:
 
     Examples
     --------
-    >>> mean_and_error(np.array([0.0, 2.0, 4.0]))
-    (2.0, 1.1547005383792515)
+    >>> mean_and_error(np.array([-1.0, 1.0, -1.0, 1.0, 0.0]))
+    (0.0, 0.4472135954999579)
     """
     if len(values) < 2:
         return float(values.sum()), float("inf")

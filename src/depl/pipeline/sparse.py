@@ -80,7 +80,11 @@ def make_descriptions(work: Work) -> None:
     run, config = work.run, work.config
     features = run.features()
     settings = config.section("descriptions")
-    without = () if settings.pop("stop_words") else features.stop_terms()
+    # A label that is described by a word of a single document finds no other by it.
+    once = np.bincount(run.train_vectors().indices, minlength=len(features.terms_)) == 1
+    without = {features.terms_[term] for term in np.flatnonzero(once)}
+    if not settings.pop("stop_words"):
+        without |= features.stop_terms()
     count: Callable[[str], int] = count_words
     if config.neural:
         from depl.neural.encoder_files import find_encoder

@@ -30,7 +30,10 @@ class FeaturesConfig(Section):
     language: str = setting(
         "auto", "language code of the texts, such as en or de; auto: found from the texts"
     )
-    min_df: int = setting(2, "ignore terms that occur in fewer documents than this", ge=1)
+    pairs: Literal["auto", "yes", "no"] = setting(
+        "auto", "take two words in a row as a term, too; auto: in texts of at most 300 words"
+    )
+    min_df: int = setting(1, "ignore terms that occur in fewer documents than this", ge=1)
     max_df: float = setting(
         0.7, "ignore terms that occur in a larger share of the documents than this", gt=0, le=1
     )

@@ -194,7 +194,9 @@ class Descriptions:
             As in ``top_keywords``.
         """
         heaviest = top_keywords(weights, terms, keywords, without=without)
-        readable = top_keywords(weights, terms, keywords, numbers=numbers, without=without)
+        # The two words of a pair are keywords themselves: a pair would only repeat them.
+        words_only = {*without, *(term for term in terms if " " in term)}
+        readable = top_keywords(weights, terms, keywords, numbers=numbers, without=words_only)
         words = [[term for term, _ in readable.of(i)] for i in range(len(labels))]
         texts = describe(labels, words, max_tokens=max_tokens, count_tokens=count_tokens)
         return cls(texts, [heaviest.of(i) for i in range(len(labels))])
