@@ -186,13 +186,13 @@ def test_stages_of_different_runs_are_refused_without_hashes_too(
 def test_check_finds_everything_and_says_what_to_make_again(own_run: Path):
     assert check(own_run)[0] == 0
     (own_run / "linear" / "svm.json").unlink()
-    (own_run / "held_out" / "svm.safetensors").write_bytes(b"")
+    (own_run / "held_out" / "0" / "svm.safetensors").write_bytes(b"")
     code, found = check(own_run)
     assert (code, found["whole"]) == (1, False)
     damaged = {x["stage"]: x["damaged"] for x in found["stages"] if x["damaged"]}
     assert list(damaged) == ["linear", "held_out"]
     assert damaged["linear"] == {"svm.json": "is missing"}
-    assert damaged["held_out"]["svm.safetensors"].startswith("is damaged (it has 0 bytes")
+    assert damaged["held_out"]["0/svm.safetensors"].startswith("is damaged (it has 0 bytes")
     told = CliRunner().invoke(app, ["check", str(own_run)])
     assert told.exit_code == 1
     assert f"To repair, make it again with: depl fit {own_run}" in told.stdout

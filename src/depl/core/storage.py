@@ -167,9 +167,14 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON is what it is
         raise RunError(f"{path} is damaged ({error}). Delete it and fit again.") from error
 
 
-def read_settings(path: Path, names: Collection[str]) -> dict[str, Any]:
-    """Read a JSON object with just these names: the settings of something fitted."""
+def read_settings(path: Path, names: Collection[str], **before: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Read a JSON object with just these names: the settings of something fitted.
+
+    ``before`` has the values of settings that did not exist when older runs were written.
+    """
     settings = read_json(path)
+    if isinstance(settings, dict):
+        settings = before | settings
     if not isinstance(settings, dict) or set(settings) != set(names):
         raise RunError(
             f"{path} is damaged: it should hold the settings {', '.join(names)}. Delete its folder "

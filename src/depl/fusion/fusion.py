@@ -18,8 +18,7 @@ to 9 training documents rises from 32.7 to 37.9. The result is calibrated again,
 together: a rare label's probability is then a little too high, a frequent one's a little too low.
 
 Whether all this is an improvement is measured on the same documents by cross-fitting: a document is
-scored by trees that did not see it. Unless the fusion is better than its best part by more than the
-standard error of the difference, ``rank`` uses that part.
+scored by trees that did not see it. If a single part is better, ``rank`` uses that part.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ from depl.evaluation.metrics import (
     Floats,
     Hits,
     inverse_propensities,
-    mean_and_error,
     precision_and_psp_by_document,
 )
 from depl.fusion.boosting import boost
@@ -88,7 +86,7 @@ class Fusion:
     parts_ : tuple of str
         The names of the parts, in the order they were given.
     chosen_ : str
-        "fusion", or the name of the best part, where the fusion is not clearly better.
+        "fusion", or the name of the single part that is better.
     scores_ : dict of str to dict of str to float
         For every part and for "fusion": P@1, P@5, PSP@1, PSP@5 and their mean, in percent, on the
         documents of ``fit``; those of the fusion by cross-fitting. The fusion also has the
@@ -216,9 +214,9 @@ class Fusion:
             x: {name: float(v.mean()) for name, v in of.items()} for x, of in values.items()
         }
         self.scores_[FUSION]["ECE"] = calibration_error(fused, Y)
-        best = max(parts, key=lambda x: self.scores_[x]["mean"])
-        gain, error = mean_and_error(values[FUSION]["mean"] - values[best]["mean"])
-        self.chosen_ = FUSION if gain > error else best
+        # On a tie the fusion wins: it has a probability for every pair, and suggests labels that the
+        # best part may not know.
+        self.chosen_ = max((FUSION, *parts), key=lambda x: self.scores_[x]["mean"])
         if self.chosen_ == FUSION:
             self._trees = of_all
         else:

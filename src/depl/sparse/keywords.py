@@ -75,8 +75,13 @@ def top_keywords(
     """
     indices = np.full((weights.shape[0], n), -1, np.int32)
     values = np.zeros((weights.shape[0], n), np.float32)
+    # The two words of a pair are terms themselves: a pair would only repeat them.
     allowed = np.array(
-        [(numbers or has_letter(term)) and term not in without for term in terms], dtype=bool
+        [
+            (numbers or has_letter(term)) and " " not in term and term not in without
+            for term in terms
+        ],
+        dtype=bool,
     )
     for label in range(weights.shape[0]):
         row = slice(weights.indptr[label], weights.indptr[label + 1])
@@ -194,9 +199,7 @@ class Descriptions:
             As in ``top_keywords``.
         """
         heaviest = top_keywords(weights, terms, keywords, without=without)
-        # The two words of a pair are keywords themselves: a pair would only repeat them.
-        words_only = {*without, *(term for term in terms if " " in term)}
-        readable = top_keywords(weights, terms, keywords, numbers=numbers, without=words_only)
+        readable = top_keywords(weights, terms, keywords, numbers=numbers, without=without)
         words = [[term for term, _ in readable.of(i)] for i in range(len(labels))]
         texts = describe(labels, words, max_tokens=max_tokens, count_tokens=count_tokens)
         return cls(texts, [heaviest.of(i) for i in range(len(labels))])

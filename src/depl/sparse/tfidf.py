@@ -171,7 +171,8 @@ class TfidfFeatures:
     @classmethod
     def load(cls, folder: Path, n_jobs: int | None = None) -> TfidfFeatures:
         """Read what ``save`` wrote."""
-        features = cls(**read_settings(folder / "tfidf.json", _SETTINGS), n_jobs=n_jobs)
+        settings = read_settings(folder / "tfidf.json", _SETTINGS, pairs="no")
+        features = cls(**settings, n_jobs=n_jobs)
         terms = read_table(folder / "terms.parquet", "term", "idf")
         features.language_, features.pairs_ = features.language, features.pairs == "yes"
         features.terms_ = terms["term"]
@@ -203,8 +204,7 @@ class TfidfFeatures:
                 words = [(term, origin[a][0], origin[b - 1][1]) for term, a, b in words]
         asked = {term.casefold(): term for term in terms}
         places: dict[str, list[tuple[int, int]]] = {}
-        pairs = [(_pair(a, b), start, end) for (a, start, _), (b, _, end) in pairwise(words)]
-        for term, start, end in words + pairs:
+        for term, start, end in words:
             if term.casefold() in asked:
                 places.setdefault(asked[term.casefold()], []).append((start, end))
         return places
