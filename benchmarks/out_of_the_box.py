@@ -45,7 +45,9 @@ def case_of(name: str, data: Path) -> tuple[depl.Corpus, depl.Corpus]:
     rng = np.random.default_rng(0)
     for variation in variations:
         if variation == "titles":
-            train, dev = (replace(x, texts=[t.split("\n")[0] for t in x.texts]) for x in (train, dev))
+            train, dev = (
+                replace(x, texts=[t.split("\n")[0] for t in x.texts]) for x in (train, dev)
+            )
         elif variation == "one-label":
             train, dev = (replace(x, Y=_first_label(x.Y)) for x in (train, dev))
         else:
@@ -67,9 +69,7 @@ def scores_of(
     ranking: Ranking, train: depl.Corpus, dev: depl.Corpus, name: str
 ) -> dict[str, float]:
     """The scores that are compared."""
-    report = evaluate(
-        ranking, dev, train_counts=train.label_counts, n_train=len(train), name=name
-    )
+    report = evaluate(ranking, dev, train_counts=train.label_counts, n_train=len(train), name=name)
     return {x: report.scores[x] for x in SCORES} | {
         TAIL: report.bands["1-9"]["macroF1@5_in_test"] or 0.0
     }
@@ -106,7 +106,7 @@ def peer_rows(
 def depl_row(
     train: depl.Corpus, dev: depl.Corpus, work: Path, config: str
 ) -> dict[str, dict[str, float]]:
-    """depl's parts and their fusion."""
+    """Depl's parts and their fusion."""
     kept = work / f"depl-{config}.json"
     if not kept.exists():
         run = work / f"run-{config}"

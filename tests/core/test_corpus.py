@@ -124,7 +124,9 @@ def test_folds_keep_groups_together_and_leave_documents_to_train_on(n, share, n_
     rng = np.random.default_rng(seed)
     groups = np.unique(rng.integers(0, n, n), return_inverse=True)[1]
     fold = held_out_folds(groups, share * n, n_folds, np.random.default_rng(seed))
-    assert np.array_equal(fold, held_out_folds(groups, share * n, n_folds, np.random.default_rng(seed)))
+    assert np.array_equal(
+        fold, held_out_folds(groups, share * n, n_folds, np.random.default_rng(seed))
+    )
     used = np.unique(fold[fold >= 0])
     assert used.tolist() == list(range(len(used)))
     assert 1 <= len(used) <= n_folds

@@ -31,6 +31,7 @@ QUICK = (
     "retrieval.batch_size=16",
     "retrieval.encoder_lr=0.002",
     "validation=0.25",
+    "features.pairs=no",
     "device=cpu",
 )
 KINDS = {

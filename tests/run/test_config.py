@@ -91,7 +91,7 @@ def test_the_papers_settings_for_its_corpora(name, rates, labels_per_batch, labe
 
 def test_defaults_are_those_of_the_method():
     config = Config()
-    assert (config.features.min_df, config.features.max_df) == (2, 0.7)
+    assert (config.features.min_df, config.features.max_df) == (1, 0.7)
     assert config.features.sublinear_tf is True
     assert (config.linear.C, config.linear.cull, config.linear.rare_bonus) == (0.7, 0.05, 0.025)
     assert (config.descriptions.keywords, config.descriptions.max_tokens) == (20, 16)
@@ -286,7 +286,7 @@ def test_setting_that_is_like_none_is_said_with_all():
     message = refusal("features.zzz=1")
     assert "There is no setting features.zzz." in message
     assert "Did you mean" not in message
-    assert "Known: analyzer, language, min_df, max_df, sublinear_tf." in message
+    assert "Known: analyzer, language, pairs, min_df, max_df, sublinear_tf." in message
 
 
 @pytest.mark.parametrize(

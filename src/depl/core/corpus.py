@@ -321,7 +321,8 @@ def held_out_folds(
     if fold.max() == 0:
         fold[-1] = -1
     fold = np.unique(np.append(fold, -1), return_inverse=True)[1][:-1] - 1
-    return fold[np.argsort(order)][groups]
+    of_document: NDArray[np.int64] = fold[np.argsort(order)][groups]
+    return of_document
 
 
 def indicator(rows: Sequence[Sequence[int]], n_columns: int) -> csr_array:

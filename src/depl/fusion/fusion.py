@@ -214,8 +214,8 @@ class Fusion:
             x: {name: float(v.mean()) for name, v in of.items()} for x, of in values.items()
         }
         self.scores_[FUSION]["ECE"] = calibration_error(fused, Y)
-        # On a tie the fusion wins: it has a probability for every pair, and suggests labels that the
-        # best part may not know.
+        # On a tie the fusion wins: it has a probability for every pair, and suggests labels that
+        # the best part may not know.
         self.chosen_ = max((FUSION, *parts), key=lambda x: self.scores_[x]["mean"])
         if self.chosen_ == FUSION:
             self._trees = of_all

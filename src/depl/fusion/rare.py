@@ -63,8 +63,6 @@ def choose_power(
         for power, x in found.items()
         # A rounding error must not decide.
         if power == 0
-        or all(
-            sum(mean_and_error(plain[f"P@{k}"] - x[f"P@{k}"])) <= head_loss + 1e-9 for k in CUTS
-        )
+        or all(sum(mean_and_error(plain[f"P@{k}"] - x[f"P@{k}"])) <= head_loss + 1e-9 for k in CUTS)
     ]
     return max(harmless, key=lambda power: sum(float(x.mean()) for x in found[power].values()))

@@ -239,7 +239,7 @@ class _Words:
             return []
         name = csr_array(own[[int(np.argmax(cosines))]])
         pairs = zip(name.indices.tolist(), name.data.tolist(), strict=True)
-        return self.matches({terms[t]: w for t, w in pairs})
+        return self.matches({terms[t]: w for t, w in pairs if " " not in terms[t]})
 
     def svm_sum(self, position: int, keywords: Sequence[Match]) -> Sum | None:
         """The terms of the SVM's score of a label."""

@@ -21,10 +21,9 @@ from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.tuning import choose_C
 
-
-# Documents that the fusion learns from, if there are as many: with 4,000, more did not help. A tenth
-# of a small corpus is fewer, and the fusion believed too much: with the 2,266 documents of a part of
-# debtags it lost 3 points of P@1 against its own SVM, and gained 0.7 once all were held out.
+# Documents that the fusion learns from, if there are as many: about a tenth of TIB-en. A tenth of a
+# small corpus is too few to learn from: on 2,266 documents of debtags the fusion lost 3 points of
+# P@1 against its own SVM, and gained 0.7 once all of them were held out, a third at a time.
 _ENOUGH = 4_000
 _FOLDS = 3  # SVMs to fit for them at most
 

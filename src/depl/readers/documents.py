@@ -75,8 +75,8 @@ class Documents:
     ...     _ = path.write_text('{"id": "a", "text": "sparkling wine"}\n[]\n{"text": "oil"}\n')
     ...     for document in Documents([str(path)], left_out=lambda place, why: print(why)):
     ...         print(document.id, document.text)
-    a sparkling wine
     broken JSON: not an object but '[]'
+    a sparkling wine
     3 oil
     """
 

@@ -170,8 +170,8 @@ class FusionConfig(Section):
     )
     head_loss: float = setting(
         0.3,
-        "points of P@1 and P@5 that may be lost to rank rare labels higher, with the standard error "
-        "of the loss; 0: do not",
+        "points of P@1 and P@5 that may be lost to rank rare labels higher, with the standard "
+        "error of the loss; 0: do not",
         ge=0,
     )
 

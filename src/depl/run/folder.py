@@ -260,7 +260,9 @@ class Run:
 
     def held_out_svm(self, fold: int) -> OneVsAllSVM:
         """The SVM of the training documents that are not held out in a fold."""
-        return OneVsAllSVM.load(self.verified("held_out", str(fold)) / str(fold), n_threads=self.threads)
+        return OneVsAllSVM.load(
+            self.verified("held_out", str(fold)) / str(fold), n_threads=self.threads
+        )
 
     @cached_property
     def slice(self) -> Slice:

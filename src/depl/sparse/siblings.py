@@ -85,17 +85,22 @@ def _counts(kept: NDArray[np.bool_], indptr: NDArray[np.int64]) -> NDArray[np.in
 
 
 @numba.njit(cache=True)
-def _join(indptr, indices, data, finder_starts, finder_documents, dense, parent):  # noqa: ANN001, ANN202
+def _join(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int64],
+    data: NDArray[np.float64],
+    finder_starts: NDArray[np.int64],
+    finder_documents: NDArray[np.int64],
+    dense: NDArray[np.float64],
+    parent: NDArray[np.int64],
+) -> None:
     """Point the parents of siblings at the first of them; ``dense`` has room for a document."""
-    n_terms = len(finder_starts) - 1
     compared = np.full(len(parent), -1, np.int64)
     for i in range(len(parent)):
         for e in range(indptr[i], indptr[i + 1]):
             dense[indices[e]] = data[e]
         for e in range(indptr[i], indptr[i + 1]):
             term = indices[e]
-            if term >= n_terms:
-                continue
             for f in range(finder_starts[term], finder_starts[term + 1]):
                 j = finder_documents[f]
                 if j >= i or compared[j] == i:
