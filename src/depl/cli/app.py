@@ -15,6 +15,7 @@ from depl.cli.console import visible
 from depl.cli.demo import demo
 from depl.cli.evaluate import evaluate
 from depl.cli.explain import explain
+from depl.cli.feedback import feedback_app
 from depl.cli.fit import fit
 from depl.cli.help import Command, Group
 from depl.cli.info import info
@@ -36,6 +37,7 @@ app = typer.Typer(
 for command in (init, fit, evaluate, predict, explain, serve, info, check, theory, demo):
     app.command(cls=Command)(command)
 app.add_typer(labels_app, name="labels")
+app.add_typer(feedback_app, name="feedback")
 
 
 def _print_version(wanted: bool) -> None:

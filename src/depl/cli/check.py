@@ -20,6 +20,7 @@ def check(run: RunFolder, as_json: Json = False) -> None:
 
     The exit code is 0 if all is as it was written, and 1 if something is damaged.
     """
+    from depl.labels.feedback import FeedbackStore
     from depl.labels.journal import Journal
     from depl.run.folder import Run
 
@@ -28,6 +29,7 @@ def check(run: RunFolder, as_json: Json = False) -> None:
     with progress():
         stages = _check_stages(checked)
     Journal(checked.path).entries()  # an error that names the line, if it is damaged
+    FeedbackStore(checked.path).check()
     damaged = [stage for stage in stages if stage.damaged]
     remedies = list(dict.fromkeys(x for stage in damaged for x in stage.remedies))
     if as_json:

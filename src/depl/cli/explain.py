@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from depl.cli.console import count, label_text, out, print_json
 from depl.cli.options import Json, RunFolder
-from depl.core.errors import CorpusError
+from depl.cli.text_argument import TextSource, read_text
 
 if TYPE_CHECKING:
     from depl.model.explanation import Explanation, Match, Share
@@ -28,13 +27,7 @@ _OPENING = 90  # characters of a neighbour's text
 
 def explain(
     run: RunFolder,
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="TEXT|FILE|-",
-            help="A text, a document (plain text, PDF, Word, HTML), or - for standard input.",
-        ),
-    ],
+    source: TextSource,
     label: Annotated[
         str | None,
         typer.Option(
@@ -57,7 +50,7 @@ def explain(
     """Show why labels are suggested for a text: keywords, parts, similar documents."""
     from depl.model.classifier import Classifier
 
-    text = _read(source)
+    text = read_text(source)
     model = Classifier.load(run)
     if label is not None:
         found = [model.explain(text, label, neighbours=neighbours)]
@@ -71,29 +64,6 @@ def explain(
         if i:
             out.print()
         _print(explanation, text)
-
-
-def _read(source: str) -> str:
-    """The text: standard input, a file's, or the argument itself."""
-    from depl.readers.documents import only_document
-    from depl.readers.files import format_of
-
-    path = Path(source)
-    try:
-        is_there = path.exists() and bool(source)
-    except (OSError, ValueError):  # a text can be too long for a name
-        is_there = False
-    if source == "-" or is_there:
-        return only_document(source).text
-    if format_of(path) is not None and not any(map(str.isspace, source)):
-        raise CorpusError(
-            f"There is no file {source}. Give a file, a text, or - for standard input."
-        )
-    if not source.strip():
-        raise CorpusError(
-            "There is no text to explain: the input is empty. Give a document's text."
-        )
-    return source
 
 
 def _print(e: Explanation, text: str) -> None:

@@ -18,7 +18,9 @@ from depl.core.ranking import Ranking
 from depl.fusion.fusion import FUSION, Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.labels.editor import LabelEditor
+from depl.labels.feedback import FeedbackStore
 from depl.model.explanation import Explanation, Match, depth, explain, matched_keywords
+from depl.model.feedback import Feedback
 from depl.model.similar import TrainingDocuments, nearest_labels
 from depl.run.folder import Run
 from depl.run.state import State
@@ -83,6 +85,7 @@ class Classifier:
         self._base = state
         alone = "svm" if fusion is None else fusion.chosen_
         decided_by = None if alone == FUSION else alone
+        self._feedback = None if run is None else FeedbackStore(run.path, run.version())
         self._edits = None
         if run is not None and training is not None:
             self._edits = LabelEditor(run, state, decided_by, lambda: training.vectors)
@@ -291,6 +294,16 @@ class Classifier:
     def undo(self) -> str:
         """Take back the last edit of labels that is in force; returns which it was."""
         return self._editor.undo()
+
+    @property
+    def feedback(self) -> Feedback:
+        """What people decided about suggestions, and how to add to it."""
+        if self._feedback is None:
+            raise RunError(
+                "This classifier was not loaded from a run folder, so there is nowhere to keep "
+                "feedback. Classifier.load(RUN) gives one that keeps it."
+            )
+        return Feedback(self, self._feedback)
 
     def refresh(self) -> bool:
         """Apply edits that other processes have made since; whether there were any.

@@ -18,6 +18,7 @@
     index/          labels/, names/, documents/: their vectors
     fusion/         how the parts' rankings become one; thresholds.json
     labels/         edits of labels
+    feedback/       what people decided about suggestions
     logs/           training curves
     report/         what ``depl evaluate`` wrote
 
@@ -132,6 +133,11 @@ class Run:
     def write_manifest(self, contents: Mapping[str, Any]) -> None:
         """Replace the manifest, whole or not at all."""
         manifest.write(self.path, contents)
+
+    def version(self) -> str:
+        """Identifies what the run was made from: documents, settings and stages."""
+        stages = self.manifest()["stages"]
+        return storage.fingerprint({name: x["fingerprint"] for name, x in stages.items()})
 
     def has(self, stage: str) -> bool:
         """Whether a stage is complete."""

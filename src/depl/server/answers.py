@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from fastapi import HTTPException
 from numpy.typing import NDArray
 
 from depl.core.corpus import LabelSet
@@ -80,6 +81,16 @@ def facts(
         }
         for position, count, band in rows
     ]
+
+
+def position(model: Classifier, label_id: str) -> int:
+    """Where the label with this id is; 404 if there is none (any more)."""
+    found = model.labels.get(label_id)
+    if found < 0 or found in model.removed:
+        raise HTTPException(
+            404, f"There is no label with the id {label_id!r}. /v1/labels lists all labels."
+        )
+    return found
 
 
 def whole_label(model: Classifier, position: int) -> schemas.WholeLabel:

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from depl.core.errors import BusyError, RunError
+from depl.labels.feedback import KeyTakenError, NoSuchDecisionError
 from depl.labels.journal import NothingToUndoError
 from depl.server.batching import QueueFullError, TooLateError
 
@@ -56,8 +57,10 @@ def as_problem(request: Request, error: Exception) -> Response:
         return problem(503, str(error), {"Retry-After": "1"})
     if isinstance(error, TooLateError):
         return problem(504, str(error))
-    if isinstance(error, NothingToUndoError):
+    if isinstance(error, (NothingToUndoError, KeyTakenError)):
         return problem(409, str(error))
+    if isinstance(error, NoSuchDecisionError):
+        return problem(404, str(error))
     return problem(500 if isinstance(error, RunError) else 422, str(error))
 
 

@@ -12,7 +12,7 @@ from fastapi.security import HTTPBearer
 
 from depl.core.corpus import Label
 from depl.model.classifier import Classifier
-from depl.server import answers, extraction, schemas
+from depl.server import answers, extraction, feedback, schemas
 from depl.server.answers import Question
 from depl.server.live_model import LiveModel
 from depl.server.security import Access
@@ -33,6 +33,9 @@ def api(live: LiveModel, access: Access) -> APIRouter:
     router.include_router(extraction.router())
     router.include_router(_browsing(live, access))
     router.include_router(_editing(live, access))
+    writing = _guard(access, access.check_write, shown=True)
+    troubles = _problems(400, 401, 403, 404, 408, 409, 413, 422)
+    router.include_router(feedback.router(live, dependencies=writing, responses=troubles))
     return router
 
 
@@ -61,7 +64,7 @@ def _suggesting(live: LiveModel) -> APIRouter:
         """Explain why a label is suggested for a text, or why not."""
 
         def explained(model: Classifier) -> schemas.ExplainResponse:
-            _position(model, body.label)
+            answers.position(model, body.label)
             found = model.explain(body.text, body.label).to_json()
             return schemas.ExplainResponse.model_validate(found)
 
@@ -101,7 +104,9 @@ def _browsing(live: LiveModel, access: Access) -> APIRouter:
     @router.get("/v1/labels/{label_id:path}", responses=_problems(404))
     async def show_label(label_id: LabelPath) -> schemas.WholeLabel:
         """Show one label: description, keywords, similar labels."""
-        return await live.read(lambda model: answers.whole_label(model, _position(model, label_id)))
+        return await live.read(
+            lambda model: answers.whole_label(model, answers.position(model, label_id))
+        )
 
     return router
 
@@ -152,7 +157,7 @@ def _editing(live: LiveModel, access: Access) -> APIRouter:
             raise HTTPException(422, "Nothing to change: give a name, a description or both.")
 
         def changed(model: Classifier) -> schemas.WholeLabel:
-            _position(model, label_id)
+            answers.position(model, label_id)
             if body.name:
                 model.rename_label(label_id, body.name.strip())
             if body.description:
@@ -171,7 +176,7 @@ def _editing(live: LiveModel, access: Access) -> APIRouter:
         """Remove a label; it is never suggested again."""
 
         def removed(model: Classifier) -> None:
-            _position(model, label_id)
+            answers.position(model, label_id)
             model.remove_label(label_id)
 
         await live.change(removed)
@@ -188,15 +193,6 @@ def _editing(live: LiveModel, access: Access) -> APIRouter:
         return schemas.Reloaded(labels=labels, seconds=round(seconds, 3))
 
     return router
-
-
-def _position(model: Classifier, label_id: str) -> int:
-    position = model.labels.get(label_id)
-    if position < 0 or position in model.removed:
-        raise HTTPException(
-            404, f"There is no label with the id {label_id!r}. /v1/labels lists all labels."
-        )
-    return position
 
 
 def _tidy(text: str) -> str:

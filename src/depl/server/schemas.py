@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from depl.evaluation.bands import BANDS
+from depl.labels.feedback import Verdict
 
 MAX_TEXTS = 256
 MAX_CHARACTERS = 1_000_000
@@ -14,6 +15,7 @@ MAX_LABELS = 100  # per text
 MAX_PAGE = 200  # labels on one page of a list
 MAX_ALT_NAMES = 50
 MAX_EXAMPLES = 100
+MAX_DECISIONS = 200  # about one document, in one request
 
 # At least one character that is not blank, and no control characters.
 _LINE = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x1f\x7f-\x9f\s][^\x00-\x1f\x7f-\x9f]*$"
@@ -82,6 +84,68 @@ class LabelChange(_Body):
 
     name: Name = ""  # left out; pydantic does not validate defaults, but refuses an empty name
     description: Description = ""
+
+
+class NewDecision(_Body):
+    """What somebody says about one label of a document."""
+
+    key: Annotated[
+        LabelId,
+        Field(description="The client's own name for this decision; sent again, it counts once."),
+    ]
+    label: Annotated[LabelId, Field(description="The label's id.")]
+    verdict: Annotated[
+        Verdict,
+        Field(description="Of a suggestion: accepted or rejected; of a missing label: added."),
+    ]
+    probability: Annotated[
+        float | None,
+        Field(allow_inf_nan=False, description="The probability that the label was shown with."),
+    ] = None
+
+
+class NewFeedback(_Body):
+    """Decisions about the labels of one document; they are kept all or not at all."""
+
+    text: Text
+    id: Annotated[
+        LabelId | None, Field(description="The document's id; by default made from its text.")
+    ] = None
+    source: Annotated[Name | None, Field(description="Where the document comes from.")] = None
+    by: Annotated[Name | None, Field(description="Who decided.")] = None
+    decisions: Annotated[list[NewDecision], Field(min_length=1, max_length=MAX_DECISIONS)]
+
+
+class KeptDecision(BaseModel):
+    """A decision as it is kept; ``run`` is the version of the run that was used."""
+
+    number: int
+    key: str
+    time: str
+    document: str
+    opening: Annotated[str, Field(description="The beginning of the document's text.")]
+    source: str
+    label: str
+    verdict: Verdict
+    probability: float | None
+    by: str
+    run: str
+    undone: Annotated[str | None, Field(description="When it was undone, if it was.")]
+    undone_by: str | None
+
+
+class KeptFeedback(BaseModel):
+    """The decisions that were sent, in their order, as they are kept."""
+
+    decisions: list[KeptDecision]
+
+
+class FeedbackList(BaseModel):
+    """Decisions, the latest first; ``next`` is the value of ``before`` for the next page."""
+
+    total: int
+    decisions: list[KeptDecision]
+    next: int | None
 
 
 class ShortLabel(BaseModel):

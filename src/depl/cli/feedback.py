@@ -1,0 +1,210 @@
+"""``depl feedback``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from depl.cli.console import count, out, print_json
+from depl.cli.help import Command, Group
+from depl.cli.options import Json, RunFolder
+from depl.cli.text_argument import TextSource, read_text
+from depl.core.errors import CorpusError
+
+if TYPE_CHECKING:
+    from depl.labels.feedback import Entry, FeedbackStore
+    from depl.model.classifier import Classifier
+
+feedback_app = typer.Typer(cls=Group, no_args_is_help=True)
+
+By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides.")]
+DocumentId = Annotated[
+    str | None,
+    typer.Option("--id", metavar="ID", help="Id of the document; by default made from its text."),
+]
+
+
+@feedback_app.callback()
+def feedback(context: typer.Context, run: RunFolder) -> None:
+    """Keep what people decide about suggestions, for example `depl feedback RUN list`."""
+    context.obj = run
+
+
+@feedback_app.command("add", cls=Command)
+def add(
+    context: typer.Context,
+    source: TextSource,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option("--accept", metavar="LABEL", help="A suggestion that is right; repeatable."),
+    ] = None,
+    reject: Annotated[
+        list[str] | None,
+        typer.Option("--reject", metavar="LABEL", help="A suggestion that is wrong; repeatable."),
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option("--add", metavar="LABEL", help="A label that is missing; repeatable."),
+    ] = None,
+    id: DocumentId = None,
+    by: By = "",
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="KEY", help="Nothing is kept twice under the same key."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Accept, reject and add labels of one document; labels go by id or name."""
+    from depl.model.classifier import Classifier
+
+    text = read_text(source)
+    model = Classifier.load(context.obj)
+    entries = model.feedback.add(
+        text,
+        accepted=accept or (),
+        rejected=reject or (),
+        added=missing or (),
+        id=id,
+        source="" if source in (text, "-") else source,
+        by=by,
+        key=key,
+    )
+    if as_json:
+        for entry in entries:
+            print_json(asdict(entry))
+        return
+    for entry in entries:
+        out.print(_line(entry, model))
+    out.print(f"[dim]Kept. Undo with: depl feedback {escape(str(context.obj))} undo NUMBER[/]")
+
+
+@feedback_app.command("list", cls=Command)
+def list_feedback(
+    context: typer.Context,
+    document: Annotated[
+        str | None, typer.Option("--document", metavar="ID", help="Only about this document.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="LABEL", help="Only about this label.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="Show at most this many.")
+    ] = 20,
+    as_json: Json = False,
+) -> None:
+    """List decisions, the latest first; undone ones are marked."""
+    from depl.model.classifier import Classifier
+
+    model = Classifier.load(context.obj)
+    wanted = None if label is None else model.labels[model.find(label)].id
+    store = model.feedback.store
+    entries = store.history(document=document, label=wanted, limit=limit)
+    if as_json:
+        for entry in entries:
+            print_json(asdict(entry))
+        return
+    for entry in entries:
+        out.print(_line(entry, model))
+    more = store.count(document=document, label=wanted) - len(entries)
+    if more:
+        out.print(f"[dim]{count(more, 'earlier decision')}; use --limit to see them.[/]")
+    if not entries:
+        out.print("There is no such feedback on this run.")
+
+
+@feedback_app.command("undo", cls=Command)
+def undo(
+    context: typer.Context,
+    number: Annotated[
+        int | None,
+        typer.Argument(metavar="[NUMBER]", help="Of the decision; by default the latest."),
+    ] = None,
+    by: By = "",
+    as_json: Json = False,
+) -> None:
+    """Undo a decision; it stays in the history."""
+    store = _store(context.obj)
+    if number is None:
+        last = store.last()
+        if last is None:
+            raise CorpusError("There is nothing to undo: no decision is in force.")
+        number = last.number
+    entry = store.undo(number, by=by)
+    if as_json:
+        print_json(asdict(entry))
+        return
+    out.print(f"Undone: {_words(entry, entry.label)}")
+
+
+@feedback_app.command("export", cls=Command)
+def export(
+    context: typer.Context,
+    target: Annotated[Path, typer.Argument(metavar="FOLDER", help="New folder for the corpus.")],
+    with_training: Annotated[
+        bool,
+        typer.Option("--with-training", help="Together with the training documents of the run."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the documents with the labels that people gave them, as a corpus for `depl fit`."""
+    from depl.core.corpus import Dataset
+    from depl.model.classifier import Classifier
+    from depl.readers.writing import write
+    from depl.run.folder import Run
+
+    model = Classifier.load(context.obj)
+    taught = model.feedback.corpus(Run.open(context.obj).train() if with_training else None)
+    corpus = taught.corpus
+    if not len(corpus):
+        raise CorpusError(
+            f"There is no document to export: no label was accepted or added. "
+            f"`depl feedback {context.obj} list` lists the decisions."
+        )
+    write(Dataset(corpus.labels, {"train": corpus}), target)
+    facts = {
+        "folder": str(target),
+        "documents": len(corpus),
+        "labels": len(corpus.labels),
+        "without_labels": taught.without_labels,
+        "unknown_labels": taught.unknown_labels,
+    }
+    if as_json:
+        print_json(facts)
+        return
+    out.print(f"Wrote {count(len(corpus), 'document')} to {escape(str(target))}.")
+    if taught.without_labels:
+        left_out = count(taught.without_labels, "document was", "documents were")
+        out.print(f"{left_out} left out: no label of theirs is left.")
+    if taught.unknown_labels:
+        some = escape(", ".join(taught.unknown_labels[:5]))
+        out.print(f"Left out labels that the run does not have: {some}.")
+    out.print(f"[dim]Train on it with: depl fit {escape(str(target))} --out NEW_RUN[/]")
+
+
+def _store(run: Path) -> FeedbackStore:
+    """The feedback without the model, which takes longer to load."""
+    from depl.labels.feedback import FeedbackStore
+    from depl.run.folder import Run
+
+    return FeedbackStore(Run.open(run).path)
+
+
+def _line(entry: Entry, model: Classifier) -> str:
+    place = model.labels.get(entry.label)
+    name = entry.label if place < 0 else f"{model.labels[place].name} ({entry.label})"
+    undone = "  [dim](undone)[/]" if entry.undone else ""
+    return f"{entry.number:>5}  {entry.time[:19]}  {_words(entry, name)}{undone}"
+
+
+def _words(entry: Entry, label: str) -> str:
+    p = "" if entry.probability is None else f" at {entry.probability:.2f}"
+    by = f" by {escape(entry.by)}" if entry.by else ""
+    opening = " ".join(entry.opening.split())[:50]
+    return (
+        f"{entry.verdict} {escape(label)}{p}{by}  "
+        f"[dim]{escape(entry.document)}: {escape(opening)}[/]"
+    )

@@ -1,0 +1,366 @@
+"""What people decided about labels of documents: kept for ever, undone by further rows.
+
+``RUN/feedback/feedback.sqlite`` has a row per document as it was seen, per decision and per undo;
+no row is ever changed or deleted. A decision is on the disk before ``add`` returns. Its key, which
+the client chooses, makes ``add`` safe to repeat: the second time nothing is written.
+
+For one document and label the latest decision that nobody has undone is in force.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, get_args
+
+from depl.core.database import Database
+from depl.core.errors import CorpusError, DeplError
+
+Verdict = Literal["accepted", "rejected", "added"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+OPENING = 200  # characters of a text that an entry shows
+
+_TABLES = (
+    """CREATE TABLE documents (
+        number INTEGER PRIMARY KEY,
+        id TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        text TEXT NOT NULL,
+        source TEXT NOT NULL,
+        UNIQUE (id, digest, source))""",
+    """CREATE TABLE decisions (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        key TEXT NOT NULL UNIQUE,
+        time TEXT NOT NULL,
+        document INTEGER NOT NULL REFERENCES documents,
+        label TEXT NOT NULL,
+        verdict TEXT NOT NULL CHECK (verdict IN ('accepted', 'rejected', 'added')),
+        probability REAL,
+        person TEXT NOT NULL,
+        run TEXT NOT NULL)""",
+    """CREATE TABLE undos (
+        decision INTEGER PRIMARY KEY REFERENCES decisions,
+        time TEXT NOT NULL,
+        person TEXT NOT NULL)""",
+    "CREATE INDEX decisions_by_document ON decisions (document)",
+    "CREATE INDEX decisions_by_label ON decisions (label)",
+)
+
+_ENTRIES = f"""
+    SELECT decisions.number, decisions.key, decisions.time, documents.id AS document,
+        substr(documents.text, 1, {OPENING}) AS opening, documents.source, label, verdict,
+        probability, decisions.person AS "by", run, undos.time AS undone,
+        undos.person AS undone_by
+    FROM decisions JOIN documents ON documents.number = decisions.document
+    LEFT JOIN undos ON undos.decision = decisions.number"""
+
+
+class KeyTakenError(DeplError):
+    """A key was used again, for another decision."""
+
+
+class NoSuchDecisionError(DeplError):
+    """There is no decision with a number."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What somebody says about one label of a document.
+
+    Parameters
+    ----------
+    label : str
+        The label's id.
+    verdict : str
+        "accepted" or "rejected", if the label was suggested; "added" if it was missing.
+    probability : float or None
+        That it was suggested with.
+    key : str
+        The client's own name for this decision, unique for ever; by default a random one.
+    """
+
+    label: str
+    verdict: Verdict
+    probability: float | None = None
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A decision as it is kept.
+
+    ``document`` is the document's id, ``opening`` the beginning of its text, ``run`` the version of
+    the run that was used, and times are ISO 8601, UTC. ``undone`` is when it was undone, if it was.
+    """
+
+    number: int
+    key: str
+    time: str
+    document: str
+    opening: str
+    source: str
+    label: str
+    verdict: Verdict
+    probability: float | None
+    by: str
+    run: str
+    undone: str | None = None
+    undone_by: str | None = None
+
+
+@dataclass
+class DecidedDocument:
+    """A document, and the labels that it should and should not carry by what was decided."""
+
+    id: str
+    text: str
+    carried: set[str] = field(default_factory=set)
+    rejected: set[str] = field(default_factory=set)
+
+
+class FeedbackStore:
+    """The feedback on one run.
+
+    Parameters
+    ----------
+    run : Path
+        The run folder; the feedback is in ``feedback/``, from the first decision on.
+    version : str
+        The version of the run that decisions are made with; see ``Run.version``.
+    """
+
+    def __init__(self, run: Path, version: str = "") -> None:
+        self._database = Database(run / "feedback" / "feedback.sqlite", _TABLES, version=1)
+        self._version = version
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._database.path
+
+    def add(
+        self,
+        text: str,
+        decisions: Sequence[Decision],
+        *,
+        id: str | None = None,
+        source: str = "",
+        by: str = "",
+    ) -> list[Entry]:
+        """Keep decisions about one document, all or none; they are on disk when this returns.
+
+        Parameters
+        ----------
+        text : str
+            The document.
+        decisions : sequence of Decision
+            A decision whose key is known is not kept again.
+        id : str, optional
+            The document's id; by default one that is made from its text.
+        source : str
+            Where the document comes from.
+        by : str
+            Who decided.
+
+        Returns
+        -------
+        list of Entry
+            One per decision, in their order.
+        """
+        _check(text, decisions)
+        _check_writable(text, id or "", source, by)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        id = id or f"text-{digest[:16]}"
+        with self._database.writing() as connection:
+            document = _document(connection, id, digest, text, source)
+            return [self._kept(connection, document, id, x, by) for x in decisions]
+
+    def _kept(
+        self, connection: sqlite3.Connection, document: int, id: str, decision: Decision, by: str
+    ) -> Entry:
+        known = next(_entries(connection, "WHERE decisions.key = ?", decision.key), None)
+        if known is not None:
+            if (known.document, known.label, known.verdict) != (
+                id,
+                decision.label,
+                decision.verdict,
+            ):
+                raise KeyTakenError(
+                    f"The key {decision.key!r} belongs to another decision, entry {known.number} "
+                    f"({known.label} {known.verdict} for {known.document}). Nothing was kept; "
+                    f"give every decision a key of its own."
+                )
+            return known
+        cursor = connection.execute(
+            "INSERT INTO decisions (key, time, document, label, verdict, probability, person, run)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                decision.key,
+                _now(),
+                document,
+                decision.label,
+                decision.verdict,
+                decision.probability,
+                by,
+                self._version,
+            ),
+        )
+        return next(_entries(connection, "WHERE decisions.number = ?", cursor.lastrowid))
+
+    def undo(self, number: int, *, by: str = "") -> Entry:
+        """Let a decision count no longer; undoing it again changes nothing."""
+        with self._database.writing() as connection:
+            if not connection.execute(
+                "SELECT 1 FROM decisions WHERE number = ?", (number,)
+            ).fetchone():
+                raise NoSuchDecisionError(
+                    f"There is no decision {number}. `depl feedback RUN list` lists all."
+                )
+            connection.execute(
+                "INSERT OR IGNORE INTO undos (decision, time, person) VALUES (?, ?, ?)",
+                (number, _now(), by),
+            )
+            return next(_entries(connection, "WHERE decisions.number = ?", number))
+
+    def last(self) -> Entry | None:
+        """The latest decision that nobody has undone."""
+        with self._database.reading() as connection:
+            if connection is None:
+                return None
+            latest = "WHERE undos.decision IS NULL ORDER BY decisions.number DESC LIMIT 1"
+            return next(_entries(connection, latest), None)
+
+    def history(
+        self,
+        *,
+        document: str | None = None,
+        label: str | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+    ) -> list[Entry]:
+        """Decisions, undone ones included, the latest first.
+
+        Parameters
+        ----------
+        document, label : str, optional
+            Only those about the document, or the label, with this id.
+        before : int, optional
+            Only those with a lower number: the next page.
+        limit : int, optional
+            At most so many.
+        """
+        where, values = _conditions(document, label)
+        if before is not None:
+            where, values = [*where, "decisions.number < ?"], [*values, before]
+        with self._database.reading() as connection:
+            if connection is None:
+                return []
+            clause = f"{_where(where)} ORDER BY decisions.number DESC LIMIT ?"
+            return list(_entries(connection, clause, *values, -1 if limit is None else limit))
+
+    def count(self, *, document: str | None = None, label: str | None = None) -> int:
+        """How many decisions there are, undone ones included."""
+        where, values = _conditions(document, label)
+        with self._database.reading() as connection:
+            if connection is None:
+                return 0
+            found: int = connection.execute(
+                "SELECT count(*) FROM decisions JOIN documents ON documents.number = document "
+                + _where(where),
+                values,
+            ).fetchone()[0]
+            return found
+
+    def documents(self) -> list[DecidedDocument]:
+        """Every document with a decision in force, as it was last seen, in order of appearance."""
+        with self._database.reading() as connection:
+            if connection is None:
+                return []
+            rows = connection.execute(
+                "SELECT id, document, label, verdict FROM decisions"
+                " JOIN documents ON documents.number = document"
+                " WHERE decisions.number NOT IN (SELECT decision FROM undos)"
+                " ORDER BY decisions.number"
+            ).fetchall()
+            seen = {id: number for id, number, _, _ in rows}  # the last of each
+            found = {}
+            for id, number in seen.items():
+                query = "SELECT text FROM documents WHERE number = ?"
+                (text,) = connection.execute(query, (number,)).fetchone()
+                found[id] = DecidedDocument(id, text)
+        for id, _, label, verdict in rows:
+            wins, loses = found[id].carried, found[id].rejected
+            if verdict == "rejected":
+                wins, loses = loses, wins
+            wins.add(label)
+            loses.discard(label)
+        return list(found.values())
+
+    def check(self) -> None:
+        """Refuse a damaged file."""
+        self._database.check()
+
+
+def _check(text: str, decisions: Iterable[Decision]) -> None:
+    if not text.strip():
+        raise CorpusError("The document is empty. Nothing was kept; give its text.")
+    known: set[str] = set()
+    for decision in decisions:
+        if decision.verdict not in VERDICTS:
+            raise CorpusError(
+                f"A decision is one of {', '.join(VERDICTS)}; got {decision.verdict!r}."
+            )
+        _check_writable(decision.label, decision.key)
+        if decision.label in known:
+            raise CorpusError(f"There are two decisions about the label {decision.label!r}.")
+        known.add(decision.label)
+    if not known:
+        raise CorpusError("There is no decision. Name at least one label.")
+
+
+def _check_writable(*texts: str) -> None:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise CorpusError(
+                f"There is half of a surrogate pair in {text!r:.60}. Nothing was kept."
+            ) from None
+
+
+def _document(connection: sqlite3.Connection, id: str, digest: str, text: str, source: str) -> int:
+    """The number of a document, which is kept unless it is there."""
+    connection.execute(
+        "INSERT OR IGNORE INTO documents (id, digest, text, source) VALUES (?, ?, ?, ?)",
+        (id, digest, text, source),
+    )
+    query = "SELECT number FROM documents WHERE id = ? AND digest = ? AND source = ?"
+    found: int = connection.execute(query, (id, digest, source)).fetchone()[0]
+    return found
+
+
+def _entries(connection: sqlite3.Connection, clause: str, *values: object) -> Iterator[Entry]:
+    cursor = connection.execute(f"{_ENTRIES} {clause}", values)
+    names = [column[0] for column in cursor.description]
+    for row in cursor:
+        yield Entry(**dict(zip(names, row, strict=True)))
+
+
+def _conditions(document: str | None, label: str | None) -> tuple[list[str], list[object]]:
+    wanted = {"documents.id = ?": document, "label = ?": label}
+    chosen = {test: value for test, value in wanted.items() if value is not None}
+    return list(chosen), list(chosen.values())
+
+
+def _where(tests: Sequence[str]) -> str:
+    return f"WHERE {' AND '.join(tests)}" if tests else ""
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
