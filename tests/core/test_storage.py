@@ -354,6 +354,8 @@ def test_corpus_fingerprint_changes_with_anything_it_holds(dataset: Dataset):
         "a label's id": with_label(train, 3, id="new"),
         "a name": with_label(train, 3, name="new"),
         "another name": with_label(train, 3, alt_names=("new",)),
+        "a description": with_label(train, 3, description="new"),
+        "a broader label": with_label(train, 3, broader=("new",)),
         "a label more": with_assignment(train, 0, 5),
         "a label less": with_assignment(train, 0, 0),
         "the same label in the next document": with_assignment(with_assignment(train, 5, 0), 6, 0),
@@ -372,3 +374,17 @@ def test_corpus_fingerprint_knows_where_strings_begin(a: tuple[str, str], b: tup
     labels = LabelSet([Label("a", "apples")])
     one, other = (Corpus.from_rows([x[0]], [x[1]], [[0]], labels) for x in (a, b))
     assert storage.corpus_fingerprint(one) != storage.corpus_fingerprint(other)
+
+
+def test_labels_keep_all_their_fields(tmp_path: Path):
+    labels = LabelSet(
+        [Label("1", "drink"), Label("2", "wine", ("vin",), "Of grapes\nonly.", ("1", "x"))]
+    )
+    storage.write_labels(tmp_path / "labels.parquet", labels)
+    assert storage.read_labels(tmp_path / "labels.parquet") == labels
+
+
+def test_labels_of_runs_without_descriptions_are_read(tmp_path: Path):
+    columns = {"id": ["1"], "name": ["wine"], "alt_names": [["vin"]]}
+    storage.write_table(tmp_path / "labels.parquet", columns)
+    assert list(storage.read_labels(tmp_path / "labels.parquet")) == [Label("1", "wine", ("vin",))]

@@ -299,6 +299,9 @@ def test_json_is_what_was_agreed(model):
         "training_documents": 6,
         "band": "1-9",
         "alt_names": ["catch quota", "TAC"],
+        "definition": "",
+        "broader": [],
+        "narrower": [],
     }
     assert set(found) == {
         *("label", "probability", "rank", "description", "parts"),

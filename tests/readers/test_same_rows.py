@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from depl.core.corpus import Label
 from depl.core.errors import CorpusError
 from depl.readers import read
 from depl.readers.documents import Documents
@@ -192,6 +193,6 @@ def test_only_asked_for_columns_of_parquet_are_read(tmp_path: Path):
 
 def test_a_labels_file_may_have_other_fields_of_any_type(tmp_path: Path):
     (tmp_path / "train.jsonl").write_bytes(FIRST)
-    label = {"id": "a", "name": "apples", "description": ["not", "a", "text"]}
+    label = {"id": "a", "name": "apples", "description": ["not", "a", "text"], "rank": {"of": 3}}
     (tmp_path / "labels.jsonl").write_text(json.dumps(label))
-    assert read(tmp_path).labels.names == ["apples"]
+    assert list(read(tmp_path).labels) == [Label("a", "apples", description="not\na\ntext")]

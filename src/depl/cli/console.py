@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -98,6 +98,19 @@ def label_text(label: Label, style: str = "") -> Text:
     """A label's name, and its id where that is something else."""
     own_id = () if label.id == label.name else (" ", (label.id, "dim"))
     return Text.assemble((label.name, style), *own_id)
+
+
+def named(labels: Sequence[Label], most: int = 12) -> str:
+    """The names of some labels.
+
+    Examples
+    --------
+    >>> from depl.core.corpus import Label
+    >>> named([Label("1", "wine"), Label("2", "beer"), Label("3", "mead")], most=2)
+    'wine; beer; and 1 more'
+    """
+    names = [label.name for label in labels[:most]]
+    return "; ".join(names + [f"and {len(labels) - most:,} more"] * (len(labels) > most))
 
 
 def print_json(value: object) -> None:

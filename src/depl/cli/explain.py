@@ -10,7 +10,7 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from depl.cli.console import count, label_text, out, print_json
+from depl.cli.console import count, label_text, named, out, print_json
 from depl.cli.options import Json, RunFolder
 from depl.cli.text_argument import TextSource, read_text
 
@@ -80,6 +80,9 @@ def _print(e: Explanation, text: str) -> None:
 
 def _rows(e: Explanation, text: str) -> Iterator[tuple[str, Text]]:
     yield "description", Text(e.description)
+    for head, others in (("broader", e.broader), ("narrower", e.narrower)):
+        if others:
+            yield head, Text(named(others))
     longest = max((abs(part.contribution) for part in e.parts), default=0.0)
     for i, part in enumerate(e.parts):
         yield "parts" if i == 0 else "", _part(part, longest)

@@ -16,14 +16,14 @@ def read_labels(path: Path) -> tuple[list[Label], dict[str, str]]:
     problems = Problems()
     labels: dict[str, Label] = {}
     descriptions = {}
-    for where, label, text in label_rows(path, problems, descriptions=True):
+    for where, label in label_rows(path, problems):
         if label.id in labels:
             problems.add(Kind.DUPLICATE_LABELS, where, repr(label.id))
         if not label.name.strip():
             problems.add(Kind.UNNAMED_LABELS, where, repr(label.id))
         labels[label.id] = label
-        if text.strip():
-            descriptions[label.id] = text
+        if label.description.strip():
+            descriptions[label.id] = label.description
     _stop_at(problems, path)
     return list(labels.values()), descriptions
 

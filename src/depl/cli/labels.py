@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from depl.cli.console import count, label_text, out, print_json, progress
+from depl.cli.console import count, label_text, named, out, print_json, progress
 from depl.cli.help import Command, Group
 from depl.cli.options import Json, LabelQuery, RunFolder
 from depl.core.errors import CorpusError
@@ -81,7 +81,7 @@ def list_labels(
 
 @labels_app.command("show", cls=Command)
 def show_label(context: typer.Context, query: LabelQuery, as_json: Json = False) -> None:
-    """Show a label's pseudo description, its keywords with weights, and similar labels."""
+    """Show a label's description, broader, narrower and similar labels, keywords with weights."""
     from depl.model.classifier import Classifier
 
     model = Classifier.load(context.obj)
@@ -95,6 +95,11 @@ def show_label(context: typer.Context, query: LabelQuery, as_json: Json = False)
     out.print(label_text(card.label, "bold"))
     if card.label.alt_names:
         out.print(f"also         {escape(', '.join(card.label.alt_names))}")
+    if card.label.description:
+        out.print(f"definition   {escape(' '.join(card.label.description.split()))}")
+    for head, others in (("broader", card.broader), ("narrower", card.narrower)):
+        if others:
+            out.print(f"{head:<13}{escape(named(others))}")
     out.print(f"documents    {card.training_documents:,} in training")
     out.print(f"description  {escape(card.description)}")
     _print_keywords(card)
@@ -126,7 +131,8 @@ def add_labels(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Labels with the fields id and name, and optionally alt_names and description.",
+            help="Labels with the fields id and name, and optionally alt_names, description, "
+            "broader.",
         ),
     ],
     examples: Annotated[
@@ -247,6 +253,9 @@ def _as_dict(card: LabelCard) -> dict[str, Any]:
         "id": card.label.id,
         "name": card.label.name,
         "alt_names": list(card.label.alt_names),
+        "definition": card.label.description,
+        "broader": [{"id": x.id, "name": x.name} for x in card.broader],
+        "narrower": [{"id": x.id, "name": x.name} for x in card.narrower],
         "training_documents": card.training_documents,
         "description": card.description,
         "keywords": [{"term": t, "weight": round(w, 4)} for t, w in card.keywords],

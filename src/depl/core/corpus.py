@@ -22,6 +22,7 @@ from scipy.sparse import csr_array
 
 from depl.core.display import html_table
 from depl.core.errors import CorpusError
+from depl.core.hierarchy import Hierarchy
 from depl.core.texts import as_texts
 
 _SHOWN = 5  # documents in a notebook
@@ -29,11 +30,27 @@ _SHOWN = 5  # documents in a notebook
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One label: its id, its name in words, and alternative names."""
+    """One label, as the corpus or its vocabulary has it.
+
+    Parameters
+    ----------
+    id : str
+        What identifies it.
+    name : str
+        Its name in words.
+    alt_names : tuple of str
+        Other names.
+    description : str
+        What it is for: a scope note or definition.
+    broader : tuple of str
+        The ids of the labels directly above it; they need not be in the set.
+    """
 
     id: str
     name: str
     alt_names: tuple[str, ...] = ()
+    description: str = ""
+    broader: tuple[str, ...] = ()
 
 
 class LabelSet(Sequence[Label]):
@@ -108,6 +125,20 @@ class LabelSet(Sequence[Label]):
     def names(self) -> list[str]:
         """The names, in order."""
         return [label.name for label in self._labels]
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """Which labels are broader and narrower than others."""
+        return Hierarchy(self.ids, [label.broader for label in self._labels])
+
+    def broader(self, position: int) -> list[Label]:
+        """The labels directly above one; what is not in the set has only its id."""
+        places = ((x, self.get(x)) for x in self._labels[position].broader)
+        return [self._labels[i] if i >= 0 else Label(x, x) for x, i in places]
+
+    def narrower(self, position: int) -> list[Label]:
+        """The labels directly below one."""
+        return [self._labels[i] for i in self.hierarchy.narrower[position]]
 
 
 @dataclass(frozen=True, repr=False)

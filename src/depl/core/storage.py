@@ -234,15 +234,17 @@ def write_table(path: Path, columns: Mapping[str, object]) -> None:
         pq.write_table(pa.table(dict(columns)), temporary, compression="zstd")
 
 
-def read_table(path: Path, *names: str) -> dict[str, list[Any]]:
-    """Read parquet columns as lists; the named ones are required."""
+def read_table(path: Path, *names: str, optional: Collection[str] = ()) -> dict[str, list[Any]]:
+    """Read parquet columns as lists; the named ones are required, unless they are optional."""
     if not path.exists():
         raise RunError(f"{path} is missing. Fit the run again to make it.")
     with _explain_arrow_errors(path):
         table = pq.read_table(path)
         missing = [name for name in names if name not in table.column_names]
         if not missing:
-            return {name: table[name].to_pylist() for name in names or table.column_names}
+            there = (name for name in optional if name in table.column_names)
+            wanted = (*names, *there) or table.column_names
+            return {name: table[name].to_pylist() for name in wanted}
     raise RunError(
         f"{path} lacks the columns {', '.join(missing)}. Delete its folder and fit again."
     )
@@ -264,15 +266,20 @@ def write_labels(path: Path, labels: LabelSet) -> None:
         "id": labels.ids,
         "name": labels.names,
         "alt_names": pa.array([list(x.alt_names) for x in labels], pa.list_(pa.string())),
+        "description": [x.description for x in labels],
+        "broader": pa.array([list(x.broader) for x in labels], pa.list_(pa.string())),
     }
     write_table(path, columns)
 
 
 def read_labels(path: Path) -> LabelSet:
     """Read what ``write_labels`` wrote."""
-    t = read_table(path, "id", "name", "alt_names")
-    rows = zip(t["id"], t["name"], t["alt_names"], strict=True)
-    return LabelSet(Label(i, name, tuple(alt)) for i, name, alt in rows)
+    t = read_table(path, "id", "name", "alt_names", optional=("description", "broader"))
+    n = len(t["id"])
+    # Runs that were made before labels had these are still read.
+    descriptions, broader = t.get("description", [""] * n), t.get("broader", [()] * n)
+    rows = zip(t["id"], t["name"], t["alt_names"], descriptions, broader, strict=True)
+    return LabelSet(Label(i, name, tuple(alt), d, tuple(b)) for i, name, alt, d, b in rows)
 
 
 def write_corpus(path: Path, corpus: Corpus) -> None:
@@ -338,6 +345,9 @@ def corpus_fingerprint(corpus: Corpus) -> str:
             digest.update(len(raw).to_bytes(8, "little"))
             digest.update(raw)
     digest.update(json.dumps([x.alt_names for x in corpus.labels]).encode())
+    if any(x.description or x.broader for x in corpus.labels):
+        # Otherwise the hash is that of runs made before labels had these.
+        digest.update(json.dumps([(x.description, x.broader) for x in corpus.labels]).encode())
     digest.update(corpus.Y.indptr.astype(np.int64).tobytes())
     digest.update(corpus.Y.indices.astype(np.int64).tobytes())
     return digest.hexdigest()[:32]

@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 from scipy.sparse import csr_array
@@ -118,6 +119,7 @@ class LabelEditor:
                 "labels": [
                     {"id": x.id, "name": x.name.strip(), "alt_names": list(x.alt_names)}
                     | ({"description": descriptions[x.id]} if x.id in descriptions else {})
+                    | ({"broader": list(x.broader)} if x.broader else {})
                     | ({"examples": list(examples[x.id])} if examples.get(x.id) else {})
                     for x in labels
                 ]
@@ -343,14 +345,23 @@ class LabelEditor:
         label = overlay.labels[position]
         if entry.edit == "describe":
             return self._maker.make([label], [content["text"]], [[]])
-        label = Label(label.id, content["name"], label.alt_names)
+        label = replace(label, name=content["name"])
         if position in overlay.written:
             return self._maker.make([label], [overlay.descriptions[position]], [[]])
         return self._maker.make([label], [None], [[]], keywords=overlay.keywords[position])
 
 
 def _labels_of(entry: Entry) -> list[Label]:
-    return [Label(x["id"], x["name"], tuple(x["alt_names"])) for x in entry.content["labels"]]
+    return [
+        Label(
+            x["id"],
+            x["name"],
+            tuple(x["alt_names"]),
+            x.get("description", ""),
+            tuple(x.get("broader", ())),
+        )
+        for x in entry.content["labels"]
+    ]
 
 
 def _check_new(

@@ -48,9 +48,9 @@ class Entry:
     edit : str
         What was done: add, describe, rename, remove or undo.
     content : mapping
-        Its data: ``labels`` of an add (each with ``id``, ``name``, ``alt_names``, ``description``
-        and ``examples``); ``id`` and ``text``, or ``name`` and ``before``, of the others; ``of``,
-        the entry that is cancelled, of an undo.
+        Its data: ``labels`` of an add (each with ``id``, ``name``, ``alt_names``, ``description``,
+        ``broader`` and ``examples``); ``id`` and ``text``, or ``name`` and ``before``, of the
+        others; ``of``, the entry that is cancelled, of an undo.
     digest : str
         Hash of its line.
     """
@@ -209,6 +209,7 @@ def _check(entry: Entry) -> None:
     if entry.edit == "add":
         for label in c["labels"]:
             texts = [*label["alt_names"], *label.get("examples", ()), label.get("description", "")]
+            texts += label.get("broader", ())
             _check_texts(label["id"], label["name"], *texts)
     elif entry.edit == "undo":
         if not isinstance(c["of"], int):

@@ -323,4 +323,4 @@ def _vectors_like(base: State) -> tuple[Column, Column]:
 
 def _tombstone(label: Label, entry: int) -> Label:
     """The label under an id of its own, so that its former id can be used again."""
-    return replace(label, id=f"{label.id} (removed, entry {entry})")
+    return replace(label, id=f"{label.id} (removed, entry {entry})", broader=())

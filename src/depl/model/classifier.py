@@ -42,6 +42,8 @@ class LabelCard:
     training_documents: int
     description: str
     keywords: list[tuple[str, float]]
+    broader: list[Label]
+    narrower: list[Label]
 
 
 class Classifier:
@@ -238,6 +240,8 @@ class Classifier:
             int(state.train_counts[position]),
             state.descriptions[position],
             state.keywords[position],
+            state.labels.broader(position),
+            state.labels.narrower(position),
         )
 
     def explain(self, text: str, label: str, *, neighbours: int = 5) -> Explanation:

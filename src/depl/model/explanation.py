@@ -80,6 +80,8 @@ class Explanation:
         The terms of the SVM's score; None for labels without training documents.
     neighbours : list of Neighbour
         The nearest training documents that carry the label.
+    broader, narrower : list of Label
+        The labels directly above and below it.
     """
 
     label: Label
@@ -92,6 +94,8 @@ class Explanation:
     name_words: list[Match]
     svm: Sum | None
     neighbours: list[Neighbour]
+    broader: list[Label]
+    narrower: list[Label]
 
     def __repr__(self) -> str:
         sure = "" if self.probability is None else f", probability {self.probability:.2f}"
@@ -124,6 +128,9 @@ class Explanation:
                 "training_documents": self.training_documents,
                 "band": self.band,
                 "alt_names": list(self.label.alt_names),
+                "definition": self.label.description,
+                "broader": [{"id": x.id, "name": x.name} for x in self.broader],
+                "narrower": [{"id": x.id, "name": x.name} for x in self.narrower],
             },
             "probability": self.probability,
             "rank": self.rank,
@@ -179,6 +186,8 @@ def explain(
                 name_words=words.name_matches(position),
                 svm=words.svm_sum(position, keywords),
                 neighbours=near,
+                broader=state.labels.broader(position),
+                narrower=state.labels.narrower(position),
             )
         )
     return found

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
+from depl.core.hierarchy import links_back
 from depl.core.progress import track
 from depl.readers.document import Document
 from depl.readers.problems import Kind, Problems
 
 
 class LabelRow(NamedTuple):
-    """One label as it was found, where, and its own description if that is asked for."""
+    """One label as it was found, and where."""
 
     where: str
     label: Label
-    description: str = ""
 
 
 class Layout(NamedTuple):
@@ -88,15 +89,20 @@ def assemble(layout: Layout, contents: Contents, problems: Problems) -> Dataset:
 def _label_set(layout: Layout, rows: list[LabelRow], problems: Problems) -> dict[str, Label]:
     """The labels by id, in the order of their file; the first of two with one id is kept."""
     known: dict[str, Label] = {}
-    for where, label, _ in rows:
+    for where, label in rows:
         if label.id in known:
             problems.add(Kind.DUPLICATE_LABELS, where, repr(label.id))
             continue
         if not label.name.strip():
             problems.add(Kind.UNNAMED_LABELS, where, repr(label.id))
             # Without the label its documents would lose it, so its id is used as the name.
-            label = Label(label.id, label.id, label.alt_names)
+            label = replace(label, name=label.id)
         known[label.id] = label
+    for label_id, parent in links_back({x.id: x.broader for x in known.values()}):
+        where = "" if layout.labels is None else layout.labels.name
+        problems.add(Kind.CIRCLES, where, f"{parent!r} above {label_id!r}")
+        label = known[label_id]
+        known[label_id] = replace(label, broader=tuple(x for x in label.broader if x != parent))
     if layout.labels is not None and not known:
         problems.add(Kind.EMPTY, layout.labels.name, "no usable label")
     return known

@@ -8,7 +8,7 @@ from pathlib import Path
 from depl.core.corpus import Label
 from depl.readers.checks import Contents, LabelRow, Layout
 from depl.readers.document import Document
-from depl.readers.fields import as_id, as_id_or, as_ids, as_text
+from depl.readers.fields import as_id, as_id_or, as_ids, as_text, as_words
 from depl.readers.files import Source, find_file, find_splits, format_of, named
 from depl.readers.problems import Problems
 from depl.readers.rows import Row, convert, rows
@@ -49,31 +49,36 @@ def documents(path: Path, split: str, problems: Problems) -> Iterator[Document]:
             row.where,
         )
 
-    found = _rows(path, problems, ("text", "labels"), ("id",), "labels")
+    found = _rows(path, problems, ("text", "labels"), ("id",), ("labels",))
     return convert(found, make)
 
 
-def label_rows(path: Path, problems: Problems, *, descriptions: bool = False) -> Iterator[LabelRow]:
-    """Labels from a file's rows with ``id``, ``name``, perhaps ``alt_names``, ``description``."""
+def label_rows(path: Path, problems: Problems) -> Iterator[LabelRow]:
+    """Labels from a file's rows with ``id``, ``name``, and perhaps the other fields of a label."""
 
     def make(row: Row) -> LabelRow:
         label = Label(
             as_id(row.fields.get("id"), "id"),
             as_text(row.fields.get("name"), "name"),
             tuple(as_ids(row.fields.get("alt_names"), "alt_names")),
+            as_words(row.fields.get("description"), "description"),
+            tuple(as_ids(row.fields.get("broader"), "broader")),
         )
-        text = row.fields.get("description") if descriptions else None
-        return LabelRow(row.where, label, as_text(text, "description"))
+        return LabelRow(row.where, label)
 
-    found = _rows(path, problems, ("id", "name"), ("alt_names", "description"), "alt_names")
-    return convert(found, make)
+    lists = ("alt_names", "broader")
+    return convert(_rows(path, problems, ("id", "name"), (*lists, "description"), lists), make)
 
 
 def _rows(
-    path: Path, problems: Problems, needed: Sequence[str], optional: Sequence[str], lists: str
+    path: Path,
+    problems: Problems,
+    needed: Sequence[str],
+    optional: Sequence[str],
+    lists: Sequence[str],
 ) -> Iterator[Row]:
     # A file of labels may have any name; what does not say that it is a table has JSON lines.
     format = format_of(path)
     format = format if format in TABLES else "jsonl"
     source = Source(path, problems)
-    return rows(source, needed, optional=optional, lists=[lists], format=format)
+    return rows(source, needed, optional=optional, lists=lists, format=format)

@@ -52,6 +52,10 @@ class Kind(Enum):
         "labels with no name",
         "Fill in their names; depl finds rare labels by their names.",
     )
+    CIRCLES = (
+        "broader labels that lead in a circle",
+        "No label can be broader than itself: remove one link of each circle.",
+    )
     UNREADABLE = (
         "files that cannot be read to their end",
         "Copy, unpack or compress them again; check the permissions.",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from depl.core.corpus import Corpus, Dataset
 from depl.core.errors import CorpusError
+
+_ALWAYS = ("id", "name", "alt_names")  # fields of a label; the others only where there are some
 
 
 def write(dataset: Dataset, folder: str | os.PathLike[str]) -> None:
@@ -32,7 +35,7 @@ def write(dataset: Dataset, folder: str | os.PathLike[str]) -> None:
         raise CorpusError(f"{target} exists and is not empty. Name a new folder to write to.")
     with whole_folder(target) as temporary:
         labels: Iterator[dict[str, object]] = (
-            {"id": label.id, "name": label.name, "alt_names": label.alt_names}
+            {key: value for key, value in asdict(label).items() if value or key in _ALWAYS}
             for label in dataset.labels
         )
         _write_lines(temporary / "labels.jsonl", labels)

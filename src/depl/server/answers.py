@@ -102,6 +102,9 @@ def whole_label(model: Classifier, position: int) -> schemas.WholeLabel:
     return schemas.WholeLabel(
         **own,
         alt_names=list(card.label.alt_names),
+        definition=card.label.description,
+        broader=[schemas.LabelName(id=x.id, name=x.name) for x in card.broader],
+        narrower=[schemas.LabelName(id=x.id, name=x.name) for x in card.narrower],
         description=card.description,
         keywords=[schemas.Keyword(term=term, weight=float(w)) for term, w in card.keywords],
         nearest=[

@@ -202,10 +202,20 @@ class NearLabel(ShortLabel):
     similarity: float
 
 
+class LabelName(BaseModel):
+    """Id and name of a label; of one that the run does not have, the id for both."""
+
+    id: str
+    name: str
+
+
 class WholeLabel(ShortLabel):
-    """All that the run knows about a label."""
+    """All that the run knows about a label; ``definition`` is what its vocabulary says."""
 
     alt_names: list[str]
+    definition: str
+    broader: list[LabelName]
+    narrower: list[LabelName]
     description: str
     keywords: list[Keyword]
     nearest: list[NearLabel]
@@ -215,6 +225,9 @@ class ExplainedLabel(ShortLabel):
     """The label that is explained."""
 
     alt_names: list[str]
+    definition: str
+    broader: list[LabelName]
+    narrower: list[LabelName]
 
 
 class PartScore(BaseModel):
