@@ -19,10 +19,13 @@ from depl.cli.options import (
     LabelColumns,
     LabelsAsTheyAre,
     LabelSeparator,
+    Language,
     OnError,
     Split,
     TextColumns,
+    VocabularyFile,
 )
+from depl.cli.taking import concepts
 from depl.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -45,6 +48,8 @@ def evaluate(
     id: IdColumn = None,
     label_separator: LabelSeparator = None,
     labels_as_they_are: LabelsAsTheyAre = False,
+    vocabulary: VocabularyFile = None,
+    language: Language = None,
     split: Split = "dev",
     parts: Annotated[
         bool, typer.Option("--parts", help="Score each part of the run on its own as well.")
@@ -97,7 +102,15 @@ def evaluate(
         if own:
             found = set_aside_by(runs)
         else:
-            found = read_measured(paths[-1], runs, columns, split, format=format, on_error=on_error)
+            found = read_measured(
+                paths[-1],
+                runs,
+                columns,
+                split,
+                vocabulary=concepts(vocabulary, language),
+                format=format,
+                on_error=on_error,
+            )
         corpus = found.corpus
         for run in runs:
             say_unknown(corpus, run)

@@ -18,11 +18,13 @@ from depl.cli.options import (
     LabelColumns,
     LabelsAsTheyAre,
     LabelSeparator,
+    Language,
     OnError,
     Overrides,
     TextColumns,
+    VocabularyFile,
 )
-from depl.cli.taking import print_taken
+from depl.cli.taking import concepts, print_taken
 from depl.core.errors import ConfigError
 from depl.run.recipes import RECIPES
 
@@ -50,6 +52,8 @@ def fit(
     id: IdColumn = None,
     label_separator: LabelSeparator = None,
     labels_as_they_are: LabelsAsTheyAre = False,
+    vocabulary: VocabularyFile = None,
+    language: Language = None,
     no_holdout: Annotated[
         bool,
         typer.Option(
@@ -97,7 +101,12 @@ def fit(
     columns = Columns.asked(text, labels, id, label_separator, merge=not labels_as_they_are)
     with progress():
         data, taken = read_records(
-            corpus, columns, format=format, on_error=on_error, splits=["train"]
+            corpus,
+            columns,
+            vocabulary=concepts(vocabulary, language),
+            format=format,
+            on_error=on_error,
+            splits=["train"],
         )
         if taken is not None:
             print_taken(taken, data)

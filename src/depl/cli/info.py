@@ -16,10 +16,12 @@ from depl.cli.options import (
     LabelColumns,
     LabelsAsTheyAre,
     LabelSeparator,
+    Language,
     OnError,
     TextColumns,
+    VocabularyFile,
 )
-from depl.cli.taking import print_taken
+from depl.cli.taking import concepts, print_taken
 
 if TYPE_CHECKING:
     from depl.core.corpus import Dataset
@@ -37,6 +39,8 @@ def info(
     id: IdColumn = None,
     label_separator: LabelSeparator = None,
     labels_as_they_are: LabelsAsTheyAre = False,
+    vocabulary: VocabularyFile = None,
+    language: Language = None,
     format: Format = None,
     on_error: OnError = "stop",
     as_json: Json = False,
@@ -51,7 +55,13 @@ def info(
         return
     columns = Columns.asked(text, labels, id, label_separator, merge=not labels_as_they_are)
     with progress():
-        data, taken = read_records(path, columns, format=format, on_error=on_error)
+        data, taken = read_records(
+            path,
+            columns,
+            vocabulary=concepts(vocabulary, language),
+            format=format,
+            on_error=on_error,
+        )
     if taken is not None:
         print_taken(taken, data)
     facts = _corpus_facts(data)

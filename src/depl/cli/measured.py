@@ -15,6 +15,7 @@ from depl.core.errors import ConfigError, RunError
 if TYPE_CHECKING:
     from depl.core.corpus import Corpus
     from depl.readers.columns import Columns
+    from depl.readers.vocabularies import Vocabulary
     from depl.run.folder import Run
 
 
@@ -53,6 +54,7 @@ def read_measured(
     columns: Columns,
     split: str,
     *,
+    vocabulary: Vocabulary | None = None,
     format: str | None,
     on_error: Literal["stop", "skip"],
 ) -> Measured:
@@ -69,6 +71,7 @@ def read_measured(
         columns,
         kept=None if kept is None else Columns.from_json(kept),
         known=run.labels,
+        vocabulary=vocabulary,
         format=format,
         on_error=on_error,
         splits=None if table else [split],

@@ -53,6 +53,20 @@ LabelsAsTheyAre = Annotated[
         help="Keep labels apart that differ only in case, white space or Unicode form.",
     ),
 ]
+VocabularyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--vocabulary",
+        metavar="FILE",
+        help="Labels and their names: SKOS (Turtle, RDF/XML, JSON-LD, N-Triples) or a table.",
+    ),
+]
+Language = Annotated[
+    str | None,
+    typer.Option(
+        "--language", metavar="CODE", help="Language of the vocabulary's names, such as de."
+    ),
+]
 OnError = Annotated[
     Literal["stop", "skip"],
     typer.Option(

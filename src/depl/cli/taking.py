@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
 from depl.cli.console import count, err
+from depl.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from depl.core.corpus import Dataset
     from depl.readers.records import Taken
+    from depl.readers.vocabularies import Vocabulary
 
 _EXAMPLES = 3
+
+
+def concepts(path: Path | None, language: str | None) -> Vocabulary | None:
+    """The vocabulary that --vocabulary names."""
+    from depl.readers.vocabularies import read_vocabulary
+
+    if path is None and language is not None:
+        raise ConfigError("--language is that of a vocabulary's names: give --vocabulary, too.")
+    return None if path is None else read_vocabulary(path, language)
 
 
 def print_taken(taken: Taken, data: Dataset) -> None:
@@ -38,6 +50,11 @@ def print_taken(taken: Taken, data: Dataset) -> None:
     _line("taken", rows)
     if taken.variants:
         _line("spellings", _variants(taken.variants))
+    if taken.matched is not None:
+        vocabulary = taken.matched.vocabulary
+        _line("vocabulary", f"{vocabulary.name}: {vocabulary.described}")
+        _line("", taken.matched.said)
+        taken.matched.warn()
 
 
 def _line(name: str, value: str) -> None:

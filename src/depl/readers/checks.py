@@ -89,6 +89,7 @@ def assemble(layout: Layout, contents: Contents, problems: Problems) -> Dataset:
 def _label_set(layout: Layout, rows: list[LabelRow], problems: Problems) -> dict[str, Label]:
     """The labels by id, in the order of their file; the first of two with one id is kept."""
     known: dict[str, Label] = {}
+    places = {row.label.id: row.where for row in rows}
     for where, label in rows:
         if label.id in known:
             problems.add(Kind.DUPLICATE_LABELS, where, repr(label.id))
@@ -99,8 +100,7 @@ def _label_set(layout: Layout, rows: list[LabelRow], problems: Problems) -> dict
             label = replace(label, name=label.id)
         known[label.id] = label
     for label_id, parent in links_back({x.id: x.broader for x in known.values()}):
-        where = "" if layout.labels is None else layout.labels.name
-        problems.add(Kind.CIRCLES, where, f"{parent!r} above {label_id!r}")
+        problems.add(Kind.CIRCLES, places[label_id], f"{label_id!r} below {parent!r}")
         label = known[label_id]
         known[label_id] = replace(label, broader=tuple(x for x in label.broader if x != parent))
     if layout.labels is not None and not known:

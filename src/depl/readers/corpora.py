@@ -29,6 +29,7 @@ from depl.readers.problems import Problems
 from depl.readers.records import Taken, single_table
 from depl.readers.rows import open_table
 from depl.readers.tables import Table
+from depl.readers.vocabularies import Vocabulary, match, read_vocabulary
 
 _logger = logging.getLogger("depl.readers")
 
@@ -60,6 +61,8 @@ def read(
     id: str | None = None,
     label_separator: str | None = None,
     merge_spellings: bool = True,
+    vocabulary: str | os.PathLike[str] | Vocabulary | None = None,
+    language: str | None = None,
 ) -> Dataset:
     """Read a corpus: a folder, or one table with all documents, in a file or in memory.
 
@@ -86,6 +89,11 @@ def read(
         What separates labels in a cell; found from the cells when not given.
     merge_spellings : bool
         Whether names of labels that differ only in white space, case or Unicode form are one label.
+    vocabulary : path or Vocabulary, optional
+        A vocabulary in SKOS, or a table of labels: all its concepts are labels, and the labels of
+        the documents are matched to them by id, URI, notation or name.
+    language : str, optional
+        The language of the vocabulary's names, such as "de"; others are other names.
 
     Returns
     -------
@@ -114,16 +122,25 @@ def read(
         label_separator,
         merge_spellings,
     )
+    if isinstance(vocabulary, str | os.PathLike):
+        vocabulary = read_vocabulary(Path(vocabulary), language)
+    elif language is not None:
+        raise CorpusError("language is that of a vocabulary's names: give the vocabulary, too.")
     if not isinstance(path, str | os.PathLike):
         if format is not None:
             raise CorpusError(f"A table in memory has no format; got format={format!r}.")
         _check_on_error(on_error)
         problems = Problems()
-        dataset, taken = read_frames(path, columns, problems, splits)
+        dataset, taken = read_frames(path, columns, problems, splits, vocabulary)
         _settle(problems, on_error, "the table", dataset)
+        _warn_of_unmatched(taken)
         _logger.info("text: %s; labels: %s", taken.columns.text_said, taken.columns.labels_said)
         return dataset
-    return read_records(path, columns, format=format, on_error=on_error, splits=splits)[0]
+    dataset, own = read_records(
+        path, columns, vocabulary=vocabulary, format=format, on_error=on_error, splits=splits
+    )
+    _warn_of_unmatched(own)
+    return dataset
 
 
 def read_records(
@@ -132,6 +149,7 @@ def read_records(
     *,
     kept: Columns | None = None,
     known: Iterable[Label] = (),
+    vocabulary: Vocabulary | None = None,
     format: str | None = None,
     on_error: Literal["stop", "skip"] = "stop",
     splits: Collection[str] | None = None,
@@ -148,6 +166,8 @@ def read_records(
         Which were taken before, such as by a run; used where they are there.
     known : iterable of Label
         The labels of the run, which names in a table may mean.
+    vocabulary : Vocabulary, optional
+        The concepts that labels of the documents may mean.
     """
     _check_on_error(on_error)
     folder = Path(path)
@@ -174,11 +194,22 @@ def read_records(
         )
     else:
         contents = _FORMATS[name].load(layout, wanted, problems)
+    if vocabulary is not None:
+        contents, matched = match(contents, vocabulary, merge=columns.merge)
+        if taken is None:
+            matched.warn()  # there is nobody else to tell of it
+        else:
+            taken.matched = matched
     dataset = assemble(layout, contents, problems)
     if one is not None:
         dataset = replace(dataset, name=one.name)
     _settle(problems, on_error, str(folder), dataset)
     return dataset, taken
+
+
+def _warn_of_unmatched(taken: Taken | None) -> None:
+    if taken is not None and taken.matched is not None:
+        taken.matched.warn()
 
 
 def _check_on_error(on_error: str) -> None:

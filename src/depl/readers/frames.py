@@ -17,6 +17,7 @@ from depl.readers.files import SPLIT_NAMES
 from depl.readers.problems import Problems
 from depl.readers.records import Taken, load
 from depl.readers.tables import Fields, Table
+from depl.readers.vocabularies import Vocabulary, match
 
 _SAMPLE = 500  # rows by which columns are chosen
 _HINT = "Give a DataFrame, a Dataset of Hugging Face, or a list of dicts."
@@ -27,6 +28,7 @@ def read_frames(
     columns: Columns,
     problems: Problems,
     splits: Iterable[str] | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> tuple[Dataset, Taken]:
     """Read a table, or a table for each split, that is in memory.
 
@@ -40,6 +42,8 @@ def read_frames(
         What collects the rows that cannot be read.
     splits : iterable of str, optional
         The splits to read; all when not given.
+    vocabulary : Vocabulary, optional
+        The concepts that labels of the documents may mean.
     """
     tables = given if isinstance(given, Mapping) else {"train": given}
     named = {_split(name): table for name, table in tables.items()}
@@ -53,6 +57,8 @@ def read_frames(
     opened = {name: _table(named[name]) for name in SPLIT_NAMES if name in wanted}
     layout = Layout(Path("the table"), {name: Path(name) for name in named}, None)
     contents, taken = load(layout, list(opened), problems, asked=columns, opened=opened)
+    if vocabulary is not None:
+        contents, taken.matched = match(contents, vocabulary, merge=columns.merge)
     return assemble(layout, contents, problems), taken
 
 

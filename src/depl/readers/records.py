@@ -28,6 +28,7 @@ from depl.readers.problems import Problems
 from depl.readers.rows import Row, convert, open_table
 from depl.readers.spellings import Spellings, sameness
 from depl.readers.tables import Table
+from depl.readers.vocabularies import Matched
 
 NO_TEXT, NO_LABELS, COPY = "no text", "no labels", "one document with the row of the same id"
 
@@ -42,6 +43,7 @@ class Taken:
     unused: tuple[str, ...] = ()
     left_out: Counter[str] = field(default_factory=Counter)
     variants: dict[str, list[str]] = field(default_factory=dict)
+    matched: Matched | None = None
 
 
 def load(
