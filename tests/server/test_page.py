@@ -18,6 +18,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="the page's tests n
 from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect  # noqa: E402
 
 from depl.core.corpus import Dataset  # noqa: E402
+from depl.labels.feedback import FeedbackStore  # noqa: E402
 from depl.model.classifier import Classifier  # noqa: E402
 from depl.pipeline.fit import fit  # noqa: E402
 from depl.server.app import PAGE, create_app  # noqa: E402
@@ -414,6 +415,60 @@ def test_a_new_label_is_suggested_at_once_and_undone(visit: Opener, address: str
     page.get_by_role("link", name="Suggest", exact=True).click()
     expect(page.locator("#list .name").first).to_have_text("rail transport")
     expect(new).to_have_count(0)
+
+
+def test_labels_are_accepted_rejected_and_added_with_mouse_and_keyboard(
+    visit: Opener, serving: Server, fitted_run: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(fitted_run, tmp_path / "laws"))
+    store = FeedbackStore(run)
+
+    def kept() -> list[tuple[str, str, bool]]:
+        return [(x.label, x.verdict, x.undone is None) for x in store.history()[::-1]]
+
+    with serving(run, Access(local_writes=True)) as url:
+        page = visit(url)
+        suggest(page, WINE, "wine")
+        accept = page.get_by_role("button", name="Accept wine")
+        accept.click()
+        expect(accept).to_have_attribute("aria-pressed", "true")
+        assert kept() == [("2560", "accepted", True)]
+        assert 0 < store.history()[0].probability <= 1
+        reject = page.get_by_role("button", name="Reject wine")
+        reject.click()  # the other way round: one of the two counts
+        expect(reject).to_have_attribute("aria-pressed", "true")
+        expect(accept).to_have_attribute("aria-pressed", "false")
+        reject.click()  # and taken back
+        expect(reject).to_have_attribute("aria-pressed", "false")
+        assert kept() == [("2560", "accepted", False), ("2560", "rejected", False)]
+
+        row(page, "wine").locator("button.label").focus()
+        page.keyboard.press("Tab")
+        expect(accept).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(accept).to_have_attribute("aria-pressed", "true")
+        field = page.get_by_role("combobox", name="Add a label from the vocabulary")
+        field.press_sequentially("apicul")  # another name of bee-keeping
+        expect(page.get_by_role("option")).to_have_count(1)
+        field.press("Enter")
+        added = page.get_by_role("button", name="Take back bee-keeping")
+        expect(added).to_be_visible()
+        field.press_sequentially("transport")
+        expect(page.get_by_role("option")).to_have_count(2)
+        field.press("ArrowDown")
+        expect(page.get_by_role("option").nth(1)).to_have_attribute("aria-selected", "true")
+        field.press("Escape")
+        expect(page.get_by_role("option")).to_have_count(0)
+        assert kept()[2:] == [("2560", "accepted", True), ("77", "added", True)]
+
+        suggest(page, FISH, "fishing quota")  # another document: nothing is decided about it
+        expect(page.locator(".verdict [aria-pressed=true]")).to_have_count(0)
+        expect(added).to_have_count(0)
+        suggest(page, WINE, "wine")
+        expect(accept).to_have_attribute("aria-pressed", "true")
+        added.click()
+        expect(added).to_have_count(0)
+        assert kept()[3] == ("77", "added", False)
 
 
 def test_with_the_keyboard_alone(page: Page) -> None:

@@ -106,4 +106,6 @@ export const service = {
   change: (id, body) => call("PATCH", label(id), { body }),
   remove: (id) => call("DELETE", label(id)),
   undo: () => call("POST", "v1/labels/undo"),
+  decide: (body) => call("POST", "v1/feedback", { body }),
+  takeBack: (number) => call("DELETE", `v1/feedback/${number}`),
 };

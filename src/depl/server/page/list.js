@@ -4,6 +4,7 @@ import { $, h, moveByArrows, plural, showTrouble } from "./dom.js";
 import { service } from "./api.js";
 import { bandIcon, levelOf } from "./bands.js";
 import { readable } from "./editor.js";
+import { Verdicts } from "./verdicts.js";
 import { explanation, spansOf, summary } from "./why.js";
 
 export class RankedList {
@@ -13,9 +14,11 @@ export class RankedList {
   #explaining = null;
   #editor;
   #keepTabStop;
+  #verdicts;
 
   constructor(editor) {
     this.#editor = editor;
+    this.#verdicts = new Verdicts(editor);
     this.#keepTabStop = moveByArrows($("list"), "button.label");
     document.addEventListener("keydown", (event) => {
       const elsewhere = document.querySelector("dialog[open]");
@@ -50,6 +53,7 @@ export class RankedList {
     // An element that is moved loses the focus.
     if (focused !== document.activeElement && focused?.isConnected) focused.focus();
     this.#keepTabStop();
+    this.#verdicts.refresh(labels);
   }
 
   /** Opens the row of a label and moves the focus there; returns whether there is one. */
@@ -136,7 +140,7 @@ export class RankedList {
     );
     const about = { role: "region", "aria-label": `Why ${label.name} is suggested` };
     const why = h("div", { id, class: "why", hidden: true, ...about });
-    const item = h("li", { "data-id": label.id }, button, why);
+    const item = h("li", { "data-id": label.id }, button, this.#verdicts.buttons(label), why);
     this.#items.set(label.id, item);
     return item;
   }

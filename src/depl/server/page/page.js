@@ -37,6 +37,7 @@ function describe(info) {
   $("read-only").hidden = info.writable;
   $("forget").hidden = !token();
   $("add-here").hidden = !info.writable;
+  document.body.classList.toggle("writable", info.writable);
 }
 
 /** After a change: loads everything again, and shows a new label where the user is. */
