@@ -1,10 +1,11 @@
 # Every target sets up what it needs in .venv; nothing is installed outside this folder.
 PYTHON ?= python3
 CORPUS ?= data/eurlex57k
+FILES ?= 100000
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 export PIP_NO_INPUT := 1
 
-.PHONY: demo test check fix bench damage kills docs clean help
+.PHONY: demo test check fix bench damage kills fuzz docs clean help
 
 help:
 	@echo "make demo    train, evaluate and explain on the embedded corpus (offline)"
@@ -13,6 +14,7 @@ help:
 	@echo "make fix     format, and fix what ruff can fix"
 	@echo "make docs    build the documentation site, docs/_build/html"
 	@echo "make damage  what 2,000 damaged copies of runs answer; make kills: fits killed at random"
+	@echo "make fuzz    what the readers make of 100,000 changed files: make fuzz FILES=5000"
 	@echo "make bench   compare with the peers: make bench CORPUS=path/to/corpus"
 
 .venv/base: pyproject.toml constraints.txt
@@ -61,6 +63,9 @@ damage: .venv/dev
 
 kills: .venv/dev
 	.venv/bin/python benchmarks/kills.py
+
+fuzz: .venv/dev
+	.venv/bin/python benchmarks/fuzz.py --files $(FILES)
 
 # From scratch, because a page that is not built again does not repeat its warnings.
 docs: .venv/docs

@@ -199,7 +199,7 @@ def test_what_is_no_document_is_refused_in_a_sentence(raw, why):
 
 
 def test_a_file_that_unpacks_to_more_than_the_memory_is_refused(monkeypatch):
-    monkeypatch.setattr("depl.readers.extraction._LARGEST_UNPACKED", 1 << 10)
+    monkeypatch.setattr("depl.readers.extraction.LARGEST_DOCUMENT", 1 << 10)
     with pytest.raises(NoDocumentError, match="when unpacked"):
         extract(word())
 

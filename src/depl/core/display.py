@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import islice
 
 _CELL = 120  # characters of a cell that are shown
+_NAMES = 20  # of a list of names, how many are shown
 
 
 def shortened(text: str, length: int = _CELL) -> str:
@@ -18,6 +20,19 @@ def shortened(text: str, length: int = _CELL) -> str:
     """
     line = " ".join(text[: 4 * length].split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def listing(names: Sequence[str]) -> str:
+    """Names between commas, each shortened, the first of them if there are many.
+
+    Examples
+    --------
+    >>> listing(["id", "text"]), listing(list("abcdefghijklmnopqrstuvwxyz"))[-14:]
+    ('id, text', 't and 6 others')
+    """
+    shown = ", ".join(shortened(name, 50) for name in islice(names, _NAMES))
+    rest = len(names) - _NAMES
+    return f"{shown} and {rest:,} others" if rest > 0 else shown
 
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

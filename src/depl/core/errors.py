@@ -16,9 +16,22 @@ exits with code 2.
 
 from __future__ import annotations
 
+_LONGEST = 2_000  # characters of a message; whoever reads it sees a screen of it
+_BEGINNING = 1_400
+
 
 class DeplError(Exception):
-    """Base class of all errors raised on purpose."""
+    """Base class of all errors raised on purpose.
+
+    A message that quotes its input at length loses its middle: the beginning says what is wrong,
+    the end what to do.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        if len(message) > _LONGEST:
+            end = message[-(_LONGEST - _BEGINNING - 3) :]
+            message = f"{message[:_BEGINNING]} … {end}"
+        super().__init__(message)
 
 
 class CorpusError(DeplError):

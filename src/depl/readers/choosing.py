@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import NoReturn
 
+from depl.core.display import listing, shortened
 from depl.core.errors import CorpusError
 from depl.readers.column_names import Role, role_of
 from depl.readers.columns import Columns
@@ -189,8 +190,9 @@ class _Finder:
         if not self._header:
             return "It has no columns at all."
         if len(self._header) == 1:
-            return f"Its only column is {self._header[0]!r}; the first row must name the columns."
-        return f"Its columns are: {', '.join(self._header)}."
+            only = shortened(self._header[0])
+            return f"Its only column is {only!r}; the first row must name the columns."
+        return f"Its columns are: {listing(self._header)}."
 
 
 def _numbered(column: str) -> str:

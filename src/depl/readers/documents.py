@@ -16,6 +16,7 @@ from depl.readers.delimiters import sniff
 from depl.readers.document import Document
 from depl.readers.extraction import extract
 from depl.readers.files import DAMAGE, DOCUMENTS, SUFFIXES, Source, find_sources, format_of
+from depl.readers.limits import LARGEST_DOCUMENT
 from depl.readers.lines import reason
 from depl.readers.marc import MarcFields, marc_records
 from depl.readers.plain_text import NoDocumentError, decode
@@ -218,7 +219,12 @@ class Documents:
         """The file as one document; none, and a problem, if it has no text."""
         try:
             with source.open() as stream:
-                text = extract(stream.read(), html=format == "html").text
+                raw = stream.read(LARGEST_DOCUMENT + 1)
+            if len(raw) > LARGEST_DOCUMENT:
+                raise NoDocumentError(
+                    f"more than {LARGEST_DOCUMENT >> 20} MB, which is no document; divide it"
+                )
+            text = extract(raw, html=format == "html").text
         except DAMAGE as error:
             source.report(Kind.NO_DOCUMENT, 0, f"it cannot be read to its end: {reason(error)}")
         except (NoDocumentError, MissingExtraError) as error:

@@ -7,6 +7,7 @@ from datetime import date, datetime, time
 
 from depl.core.errors import MissingExtraError
 from depl.readers.files import Source, bare_suffix
+from depl.readers.limits import check_sheets, check_zip
 from depl.readers.lines import reason
 from depl.readers.problems import Kind
 
@@ -19,7 +20,7 @@ def sheet_rows(source: Source) -> tuple[str, list[tuple[int, list[Cell]]]]:
     Blank rows are left out. A file that cannot be read is a fatal problem, and has no rows.
     """
     try:
-        from python_calamine import CalamineError, CalamineWorkbook
+        from python_calamine import CalamineWorkbook
     except ImportError:
         raise MissingExtraError("python-calamine", "excel", f"Reading {source.name}") from None
 
@@ -28,6 +29,8 @@ def sheet_rows(source: Source) -> tuple[str, list[tuple[int, list[Cell]]]]:
         source.report(Kind.UNREADABLE, 0, detail)
         return "", []
     try:
+        check_zip(source.path)
+        check_sheets(source.path)
         with CalamineWorkbook.from_path(source.path) as book:
             for name in book.sheet_names:
                 # The empty area stays: rows keep the numbers that the spreadsheet shows.
@@ -35,7 +38,9 @@ def sheet_rows(source: Source) -> tuple[str, list[tuple[int, list[Cell]]]]:
                 found = list(_filled(rows))
                 if found:
                     return name, found
-    except (CalamineError, OSError, ValueError) as error:
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # calamine's own, those of zipfile, and panics of Rust
         source.report(Kind.UNREADABLE, 0, f"not a spreadsheet that can be opened: {reason(error)}")
     return "", []
 

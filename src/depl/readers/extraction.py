@@ -11,9 +11,9 @@ import zipfile
 from io import BytesIO
 
 from depl.readers.extractors import Extracted, extract_html, extract_pdf, extract_word
+from depl.readers.limits import LARGEST_DOCUMENT
 from depl.readers.plain_text import NoDocumentError, decode
 
-_LARGEST_UNPACKED = 256 << 20  # bytes; a small file may unpack to more than the memory
 _HTML = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.I | re.S
 )
@@ -88,8 +88,8 @@ def _check_word(raw: bytes) -> None:
         kinds = {"ppt/": "a presentation; save it as PDF", "xl/": "a spreadsheet, not a document"}
         found = (what for start, what in kinds.items() if any(x.startswith(start) for x in names))
         raise NoDocumentError(next(found, "a zip file; unpack it"))
-    if size > _LARGEST_UNPACKED:
+    if size > LARGEST_DOCUMENT:
         raise NoDocumentError(
             f"a Word file of {size >> 20:,} MB when unpacked, more than the "
-            f"{_LARGEST_UNPACKED >> 20} MB that depl reads; save its text alone"
+            f"{LARGEST_DOCUMENT >> 20} MB that depl reads; save its text alone"
         )

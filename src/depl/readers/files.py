@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 import zstandard
 
 from depl.core.errors import CorpusError
+from depl.readers.limits import check_unpacked
 from depl.readers.problems import Kind, Problems
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ SUFFIXES = {
 DOCUMENTS = ("text", "pdf", "docx", "html")
 """The formats of which a file is one document."""
 
-# What reading a damaged file, or one on a failing disk, raises.
-DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+# What reading a file raises that is damaged, too large, or on a failing disk.
+DAMAGE = (OSError, EOFError, MemoryError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
 
 def bare_suffix(path: Path) -> str:
@@ -242,7 +243,8 @@ class _ZstdStream(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         while not self._ready:
-            chunk = self._compressed or self._raw.read(1 << 17)
+            # A byte may stand for 32 KiB, and what a chunk stands for is unpacked at once.
+            chunk = self._compressed or self._raw.read(1 << 12)
             self._compressed = b""
             if not chunk:
                 if self._inside:
@@ -264,6 +266,31 @@ class _ZstdStream(io.RawIOBase):
         super().close()
 
 
+class _Bounded(io.RawIOBase):
+    """Unpacked bytes, as long as they are not far more than a text of this size packs."""
+
+    def __init__(self, unpacked: io.RawIOBase, packed: int) -> None:
+        self._unpacked = unpacked
+        self._packed = packed
+        self._n_read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._unpacked.fileno()
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        n = self._unpacked.readinto(buffer) or 0
+        self._n_read += n
+        check_unpacked(self._n_read, self._packed)
+        return n
+
+    def close(self) -> None:
+        self._unpacked.close()
+        super().close()
+
+
 class _Compression(NamedTuple):
     open: Callable[[Path], object]
     compress: Callable[[bytes], bytes]
@@ -282,4 +309,6 @@ def _unpacked(path: Path) -> io.BufferedReader:
         return path.open("rb")
     # Without the buffer every line costs a call into Python code of the compression module.
     raw = cast(io.RawIOBase, COMPRESSIONS[path.suffix].open(path))
+    if path.is_file():  # a pipe has no size to compare with
+        raw = _Bounded(raw, path.stat().st_size)
     return io.BufferedReader(raw, 1 << 18)

@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 from depl.readers import encodings
 from depl.readers.files import DAMAGE, Source
+from depl.readers.limits import LONGEST_LINE
 from depl.readers.problems import Kind, Problems
 
 BOM = b"\xef\xbb\xbf"
 _HEAD = 1 << 12  # bytes that tell a text from other files
+_TOO_LONG = "no line break for so long"
 _CHUNK, _CHUNKS = 1 << 20, 64  # of a file, what is looked at to find its encoding
 
 
@@ -26,8 +28,10 @@ class Line(NamedTuple):
     fault: str
 
 
-def lines(source: Source) -> Iterator[Line]:
+def lines(source: Source, longest: int = LONGEST_LINE) -> Iterator[Line]:
     """Every line of a file; those that should be UTF-8 and are not have a fault.
+
+    So has one that is longer than the longest; it has no text.
 
     Only a line feed ends a line: texts may hold the other characters that Python's
     ``splitlines`` takes for line ends. A byte order mark at the start is dropped.
@@ -42,7 +46,7 @@ def lines(source: Source) -> Iterator[Line]:
                 return
             source.encoding = source.encoding or encodings.marked(head) or "utf-8"
             found = _utf8 if source.encoding in ("utf-8", "utf-8-sig") else _other
-            for text, fault in found(stream, source.encoding):
+            for text, fault in found(stream, source.encoding, longest):
                 number += 1
                 yield Line(number, text.removesuffix("\n").removesuffix("\r"), fault)
     except DAMAGE as error:
@@ -66,28 +70,39 @@ def find_encoding(source: Source) -> None:
         return  # reading it will say so
 
 
-def _utf8(stream: io.BufferedReader, encoding: str) -> Iterator[tuple[str, str]]:
+def _utf8(stream: io.BufferedReader, encoding: str, longest: int) -> Iterator[tuple[str, str]]:
     """Line by line from the bytes, so that a fault tells its byte."""
-    first = next(stream, b"").removeprefix(BOM)
-    if first:
-        yield decoded(first)
-    yield from map(decoded, stream)
+    mark = BOM
+    for raw in iter(partial(stream.readline, longest), b""):
+        if len(raw) == longest and not raw.endswith(b"\n"):
+            while (raw := stream.readline(longest)) and not raw.endswith(b"\n"):
+                pass
+            yield "", _TOO_LONG
+        elif line := raw.removeprefix(mark):
+            yield decoded(line)
+        mark = b""
 
 
-def _other(stream: io.BufferedReader, encoding: str) -> Iterator[tuple[str, str]]:
+def _other(stream: io.BufferedReader, encoding: str, longest: int) -> Iterator[tuple[str, str]]:
     """Line by line from the characters; the few bytes that mean none cost no document."""
     text = io.TextIOWrapper(stream, encoding, errors="replace", newline="\n")
     try:
-        for line in text:
-            yield line, ""
+        for line in iter(partial(text.readline, longest), ""):
+            if len(line) == longest and not line.endswith("\n"):
+                while (line := text.readline(longest)) and not line.endswith("\n"):
+                    pass
+                yield "", _TOO_LONG
+            else:
+                yield line, ""
     finally:
         text.detach()  # the stream is closed by whoever opened it
 
 
 def usable(line: Line, source: Source) -> bool:
-    """Whether a line is UTF-8; one that is not is a problem."""
+    """Whether a line is UTF-8, and not too long; one that is not is a problem."""
     if line.fault:
-        source.report(Kind.WRONG_ENCODING, line.number, line.fault)
+        kind = Kind.TOO_LONG if line.fault == _TOO_LONG else Kind.WRONG_ENCODING
+        source.report(kind, line.number, line.fault)
     return not line.fault
 
 
@@ -111,4 +126,6 @@ def bad_byte(error: UnicodeDecodeError) -> str:
 
 def reason(error: BaseException) -> str:
     """What an error of the system or of a library says, in one line."""
+    if isinstance(error, MemoryError):
+        return "more than there is memory for"
     return getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from depl.core.corpus import Label
 
 _CHUNK = 1 << 18
+_ENDED = "the rest of the file is not read"
 _BEGIN = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n<collection xmlns="http://www.loc.gov/MARC21/slim">\n'
 )
@@ -176,7 +178,9 @@ def marc_records(source: Source) -> Iterator[tuple[int, Record]]:
 
 def _binary(stream: BinaryIO) -> Iterator[Record | str]:
     from pymarc import MARCReader
+    from pymarc.exceptions import FatalReaderError
 
+    logging.getLogger("pymarc").setLevel(logging.CRITICAL)  # it tells what we tell with the place
     reader = MARCReader(stream, to_unicode=True, utf8_handling="replace", hide_utf8_warnings=True)
     while True:
         with warnings.catch_warnings():
@@ -185,7 +189,14 @@ def _binary(stream: BinaryIO) -> Iterator[Record | str]:
                 record = next(reader)
             except StopIteration:
                 return
-        yield record if record is not None else str(reader.current_exception)
+            except Exception as error:  # such as for a length below zero
+                yield f"{reason(error)}; {_ENDED}"
+                return
+        if record is not None:
+            yield record
+        else:
+            ended = isinstance(reader.current_exception, FatalReaderError)
+            yield str(reader.current_exception) + (f"; {_ENDED}" if ended else "")
 
 
 def _xml(stream: BinaryIO) -> Iterator[Record | str]:
@@ -205,7 +216,12 @@ def _xml(stream: BinaryIO) -> Iterator[Record | str]:
         parser.close()  # type: ignore[attr-defined]
     except SAXParseException as error:
         yield from handler.records
-        yield f"broken XML in line {error.getLineNumber()}: {error.getMessage()}"
+        yield f"broken XML in line {error.getLineNumber()}: {error.getMessage()}; {_ENDED}"
+    except DAMAGE:
+        raise
+    except Exception as error:  # pymarc takes for granted what MARCXML should have
+        yield from handler.records
+        yield f"{type(error).__name__}, {reason(error)}; {_ENDED}"
 
 
 class MarcFile:

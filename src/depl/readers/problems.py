@@ -8,6 +8,8 @@ from enum import Enum
 from typing import NamedTuple
 
 EXAMPLES = 5
+_LONGEST_DETAIL = 300  # characters; a detail may quote a field or a cell of any length
+_LONGEST_LISTING = 1_500  # characters, to which the name of the corpus and advice are added
 
 
 class Kind(Enum):
@@ -55,6 +57,10 @@ class Kind(Enum):
     CIRCLES = (
         "broader labels that lead in a circle",
         "No label can be broader than itself: remove one link of each circle.",
+    )
+    TOO_LONG = (
+        "lines longer than 64 MiB",
+        "No document is this long: line breaks are missing. Correct or remove these lines.",
     )
     UNREADABLE = (
         "files that cannot be read to their end",
@@ -133,6 +139,8 @@ class Problems:
 
     def add(self, kind: Kind, where: str, detail: str = "") -> None:
         """Note one problem; ``where`` is ``file`` or ``file:line``."""
+        if len(detail) > _LONGEST_DETAIL:
+            detail = f"{detail[: _LONGEST_DETAIL - 1]}…"
         self._counts[kind] += 1
         again = False
         if kind is Kind.UNKNOWN_LABELS:
@@ -157,14 +165,24 @@ class Problems:
         return any(kind.fatal for kind in self._counts)
 
     def listing(self, *, remedies: bool) -> str:
-        """Kinds with counts and the first examples, in the order of ``Kind``."""
+        """Kinds with counts and the first examples, in the order of ``Kind``.
+
+        Where that is long, fewer examples and no remedies are given.
+        """
+        for examples, told in ((EXAMPLES, remedies), (2, remedies), (1, remedies), (1, False)):
+            text = self._listing(examples, told)
+            if len(text) <= _LONGEST_LISTING:
+                break
+        return text
+
+    def _listing(self, examples: int, remedies: bool) -> str:
         lines = []
         for kind in filter(self._counts.__contains__, Kind):
             count = f"{self._counts[kind]} found"
             if kind is Kind.UNKNOWN_LABELS:
                 count += f", {len(self._unknown_labels)} different"
             lines.append(f"- {kind.title}: {count}")
-            lines += [f"    {example}" for example in self._examples[kind]]
+            lines += [f"    {example}" for example in self._examples[kind][:examples]]
             if remedies:
                 lines.append(f"  {kind.remedy}")
         return "\n".join(lines)

@@ -15,6 +15,7 @@ from depl.readers.column_names import role_of
 from depl.readers.delimiters import DELIMITERS
 from depl.readers.fields import WrongFieldError, parse_json, split_cell
 from depl.readers.files import DAMAGE, Source, format_of
+from depl.readers.limits import LONGEST_JSON_LINE, LONGEST_LINE, TooLargeError, check_columns
 from depl.readers.lines import Line, find_encoding, lines, usable
 from depl.readers.plain_text import NoDocumentError, decode
 from depl.readers.problems import Kind
@@ -97,11 +98,22 @@ def _opened(source: Source, format: str | None, text: str) -> tuple[str, Iterato
         return format, iter(())
     if format != "jsonl":
         find_encoding(source)  # JSON is UTF-8 by its definition
-    found = lines(source)
+    found = lines(source, LONGEST_JSON_LINE if format == "json" else LONGEST_LINE)
     return _recognise(found, text) if format is None else (format, found)
 
 
 def _table(source: Source, format: str, found: Iterator[Line]) -> Table:
+    """The table; one of more columns than any has is a problem, and has none."""
+    table = _table_of(source, format, found)
+    try:
+        check_columns(len(table.header))
+    except TooLargeError as error:
+        source.report(Kind.UNREADABLE, 1, str(error))
+        return table._replace(header=(), rows=lambda names: iter(()))
+    return table
+
+
+def _table_of(source: Source, format: str, found: Iterator[Line]) -> Table:
     if format == "parquet":
         return parquet(source)
     if format == "excel":

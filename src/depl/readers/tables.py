@@ -6,12 +6,15 @@ import csv
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from depl.core.display import listing
 from depl.readers import encodings
 from depl.readers.delimiters import Dialect, sniff
 from depl.readers.excel import sheet_rows
 from depl.readers.files import Source, bare_suffix
+from depl.readers.limits import LONGEST_HEADER, check_rows, check_unpacked
 from depl.readers.lines import Line, bad_byte, reason, usable
 from depl.readers.problems import Kind, Problems
 from depl.readers.spellings import sameness
@@ -50,7 +53,7 @@ class Wanted(NamedTuple):
         missing = [name for name in self.needed if sameness(name) not in known]
         if missing:
             lacking = f"no column {' or '.join(map(repr, missing))}"
-            detail = f"{lacking}; its columns are {', '.join(header)}"
+            detail = f"{lacking}; its columns are {listing(header)}"
             source.report(Kind.MISSING_COLUMNS, 0, detail)
             return {}
         wanted = [*self.needed, *(known if self.optional is None else self.optional)]
@@ -67,11 +70,16 @@ def same_names(header: Iterable[str]) -> dict[str, str]:
 
 def delimited(source: Source, found: Iterator[Line], usual: str) -> Table:
     """A table of delimited text; its first row has the names of the columns."""
-    start, again = _ahead(found)
+    start, again = _ahead(found, lambda line: len(line.text))
+    first = next((line for line in start if line.text.strip()), None)
+    if first is not None and len(first.text) > LONGEST_HEADER:
+        why = f"a first row of {len(first.text):,} characters, which cannot be names of columns"
+        source.report(Kind.UNREADABLE, first.number, why)
+        return _nothing("delimited text")
     dialect = sniff([line.text for line in start], usual)
     rows = _cells(source, islice(again, dialect.skipped, None), dialect)
-    _, first = next(rows, (0, []))
-    header = _named(first)
+    _, names = next(rows, (0, []))
+    header = _named(names)
     said = f"{dialect.in_words}, {encodings.in_words(source.encoding or 'utf-8')}"
     return _of_cells(source, said, header, rows)
 
@@ -98,15 +106,29 @@ def objects(described: str, found: Iterator[tuple[int, Fields]]) -> Table:
     return Table(described, header, lambda: [fields for _, fields in sample], rows)
 
 
-def _ahead(found: Iterator[T]) -> tuple[list[T], Iterator[T]]:
+def _nothing(described: str) -> Table:
+    """A table of which nothing can be read."""
+    return Table(described, (), list, lambda names: iter(()))
+
+
+def _ahead(
+    found: Iterator[T], size: Callable[[T], int] = lambda item: 0
+) -> tuple[list[T], Iterator[T]]:
     """The first items, and all of them; an error among the first is raised after those before it.
+
+    They are fewer where their sizes add up to more than there is to look at.
 
     Whoever takes rows one by one can keep what there is before the damage in a file.
     """
     first: list[T] = []
     damage: Exception | None = None
     try:
-        first.extend(islice(found, _LOOKED_AT))
+        total = 0
+        for item in islice(found, _LOOKED_AT):
+            first.append(item)
+            total += size(item)
+            if total > _LONGEST_ROW:
+                break
     except Exception as error:
         damage = error
 
@@ -208,39 +230,41 @@ def _cells(
 
 def parquet(source: Source) -> Table:
     """A Parquet file; only the columns that are wanted are read."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    nothing = Table("Parquet", (), list, lambda names: iter(()))
+    nothing = _nothing("Parquet")
     if source.path is None or bare_suffix(source.path) != source.path.suffix:
         detail = "Parquet is compressed inside and read from its end, so it must be a plain file"
         source.report(Kind.UNREADABLE, 0, detail)
         return nothing
     try:
         header = pq.read_schema(source.path).names
-    except (pa.ArrowException, OSError) as error:
+    except Exception as error:  # Arrow's own, and Python's where names are not UTF-8
         source.report(Kind.UNREADABLE, 1, reason(error))
         return nothing
 
     def rows(names: Sequence[str]) -> Numbered:
         number, size = 0, source.size or 0
-        try:
-            # Page by page: a row group may be as large as the file.
-            with pq.ParquetFile(source.path, pre_buffer=False, buffer_size=1 << 20) as file:
-                n_rows = max(file.metadata.num_rows, 1)
-                source.reached = lambda: size * number // n_rows
-                for batch in file.iter_batches(batch_size=1000, columns=list(names)):
-                    there = batch.schema.names
-                    read = [_values(batch.column(there.index(name))) for name in names]
-                    for values in zip(*read, strict=True):
-                        number += 1
-                        fields = dict(zip(names, values, strict=True))
-                        if _all_there(source, number, fields):
-                            yield number, fields
-        except (pa.ArrowException, OSError) as error:
-            source.report(Kind.UNREADABLE, number + 1, reason(error))
-        finally:
-            source.reached = int
+        n_rows = 1
+        source.reached = lambda: size * number // n_rows
+        damage = None
+        batches = _batches(source.path, size, names)
+        while damage is None:
+            try:
+                n_rows, read = next(batches)
+            except StopIteration:
+                break
+            except Exception as error:
+                damage = reason(error)
+                break
+            for values in zip(*read, strict=True):
+                number += 1
+                fields = dict(zip(names, values, strict=True))
+                if _all_there(source, number, fields):
+                    yield number, fields
+        source.reached = int
+        if damage is not None:
+            source.report(Kind.UNREADABLE, number + 1, damage)
 
     def sample() -> list[Fields]:
         # What is wrong with these rows is told when they are read.
@@ -248,6 +272,29 @@ def parquet(source: Source) -> Table:
         return [fields for _, fields in islice(unheard.rows(header), _LOOKED_AT)]
 
     return Table("Parquet", header, sample, rows)
+
+
+def _batches(
+    path: Path | None, size: int, names: Sequence[str]
+) -> Iterator[tuple[int, list[list[object]]]]:
+    """How many rows a Parquet file has, and the columns of these names, some rows at a time."""
+    import pyarrow.parquet as pq
+
+    # Page by page: a row group may be as large as the file.
+    with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+        n_rows = file.metadata.num_rows
+        check_rows(n_rows, size)
+        declared = sum(
+            file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups)
+        )
+        check_unpacked(declared, size)
+        unpacked = 0
+        # A value that is stored once may be in every row, so few rows at a time are unpacked.
+        for batch in file.iter_batches(batch_size=128, columns=list(names)):
+            unpacked += batch.nbytes
+            check_unpacked(unpacked, size)
+            there = batch.schema.names
+            yield max(n_rows, 1), [_values(batch.column(there.index(name))) for name in names]
 
 
 def _values(column: Any) -> list[object]:  # noqa: ANN401 - pyarrow has no types
