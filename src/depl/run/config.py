@@ -31,7 +31,7 @@ class FeaturesConfig(Section):
         "auto", "language code of the texts, such as en or de; auto: found from the texts"
     )
     pairs: Literal["auto", "yes", "no"] = setting(
-        "auto", "take two words in a row as a term, too; auto: in texts of at most 300 words"
+        "auto", "take two words in a row as a term, too; auto: in short texts that are not too many"
     )
     min_df: int = setting(1, "ignore terms that occur in fewer documents than this", ge=1)
     max_df: float = setting(
