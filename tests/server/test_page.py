@@ -675,6 +675,31 @@ def test_motion_is_left_out_where_it_is_not_wanted(visit: Opener, address: str) 
     assert page.evaluate(style) in ("0s", "0s, 0s")
 
 
+HOSTILE = '"><script>window.ran = 1</script><img src=x onerror="window.ran = 2">'
+
+
+def test_names_and_texts_with_markup_are_shown_and_not_run(
+    visit: Opener, serving: Server, fitted_run: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(fitted_run, tmp_path / "laws"))
+    model = Classifier.load(run)
+    model.rename_label("2560", f"wine {HOSTILE}")
+    model.describe_label("2560", f"Sparkling wine {HOSTILE}")
+    with serving(run, Access(local_writes=True)) as url:
+        # Its own context: what ran must not be hidden by what another test left in the tab.
+        page = visit(url, accept_downloads=True)
+        suggest(page, f"{WINE} {HOSTILE}", f"wine {HOSTILE}")
+        row(page, f"wine {HOSTILE}").locator("button.label").click()
+        expect(row(page, f"wine {HOSTILE}").locator(".why")).to_contain_text("Keywords found")
+        expect(page.locator("#marks")).to_contain_text(HOSTILE)
+        link = row(page, f"wine {HOSTILE}").get_by_role("link", name="More about this label")
+        link.click()
+        expect(page.get_by_role("heading", name=f"wine {HOSTILE}")).to_be_visible()
+        expect(page.locator("main")).to_contain_text(f"Sparkling wine {HOSTILE}")
+        assert page.locator("img[onerror], body script:not([src])").count() == 0
+        assert page.evaluate("window.ran") is None
+
+
 def test_the_page_asks_nobody_else(visit: Opener, address: str) -> None:
     for path in PAGE.iterdir():
         text = path.read_text(encoding="utf-8")

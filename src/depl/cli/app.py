@@ -24,6 +24,7 @@ from depl.cli.labels import labels_app
 from depl.cli.predict import predict
 from depl.cli.serve import serve
 from depl.cli.theory import theory
+from depl.cli.token import token
 from depl.core.errors import DeplError
 
 app = typer.Typer(
@@ -34,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (init, fit, evaluate, predict, explain, serve, info, check, theory, demo):
+for command in (init, fit, evaluate, predict, explain, serve, token, info, check, theory, demo):
     app.command(cls=Command)(command)
 app.add_typer(labels_app, name="labels")
 app.add_typer(feedback_app, name="feedback")

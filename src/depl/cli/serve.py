@@ -39,9 +39,26 @@ def serve(
         Path | None,
         typer.Option("--token-file", metavar="FILE", help="File that contains the token."),
     ] = None,
+    tokens_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokens-file",
+            metavar="FILE",
+            help="File with a line for each token of a person or program; `depl token` makes them.",
+        ),
+    ] = None,
     token_for_all: Annotated[
-        bool, typer.Option("--token-for-all", help="Require the token for every request.")
+        bool, typer.Option("--token-for-all", help="Require a token for every request.")
     ] = False,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--rate",
+            metavar="N",
+            min=0.01,
+            help="Most requests a second from one token or address, on average.",
+        ),
+    ] = None,
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -106,20 +123,24 @@ def serve(
     from depl.server.live_model import load
     from depl.server.process import log_to_stderr, run_app
     from depl.server.security import Access, is_loopback
+    from depl.server.tokens import Buckets, read_tokens
 
     token = _token(token, token_file)
+    tokens = () if tokens_file is None else read_tokens(tokens_file)
     local = is_loopback(host)
-    if allow_writes and token is None and not local:
+    if allow_writes and token is None and not tokens and not local:
         raise ConfigError(
             f"--allow-writes without a token is for this machine only, but {host} can be reached "
             f"from others. Set DEPL_TOKEN, or omit --host."
         )
     access = Access(
         token=token,
+        tokens=tokens,
         token_for_all=token_for_all,
         local_writes=allow_writes and local,
         read_only=read_only,
         hosts=tuple(name.lower() for name in (host, *(allowed_host or ()))),
+        buckets=None if rate is None else Buckets(rate),
     )
     tls = _tls(certfile, keyfile)
     batching = Batching(
@@ -133,7 +154,7 @@ def serve(
         address = f"{'http' if tls is None else 'https'}://{shown}:{listener.getsockname()[1]}"
         labels = count(len(model.labels) - len(model.removed), "label")
         err.print(f"{escape(model.name)}: {labels} at {address}/")
-        if not local and token is None:
+        if not local and not access.known:
             err.print(
                 "[yellow]Warning:[/] everybody who can reach this machine can use the service. "
                 "Set DEPL_TOKEN and --token-for-all to require a token."

@@ -1,6 +1,6 @@
 """The routes of feedback: what people decide about suggestions.
 
-Whoever may change labels may give feedback and read it: it has documents and names of people in it.
+Whoever has the role for it may give feedback and read it; it holds documents and names of people.
 Disk work is done in threads of its own, so that suggestions never wait for it.
 """
 

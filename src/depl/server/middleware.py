@@ -18,6 +18,8 @@ from depl.server.security import HEADERS, Access
 MAX_BODY = 16 * 2**20  # bytes
 
 _METHODS = {"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"}
+_HEALTH = {"/healthz", "/readyz"}
+_TOO_MANY = "There were too many requests in a short time. Wait as long as Retry-After says."
 _TOO_LARGE = (
     f"The request is larger than {MAX_BODY // 2**20} MiB. Send fewer or shorter texts at a time."
 )
@@ -35,7 +37,7 @@ class Middleware:
     timeout : float
         Seconds a client may take to send a request.
     access : Access
-        By which names the service may be addressed.
+        By which names the service may be addressed, and how often.
     """
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics, timeout: float, access: Access) -> None:
@@ -61,9 +63,13 @@ class Middleware:
             await send(message)
 
         try:
-            strange = self.access.trouble_with_host(_host(scope))
+            strange = self.access.trouble_with_host(_header(scope, b"host"))
+            wait = self._wait(scope)
             if strange is not None:
                 await problem(421, strange)(scope, receive, send_with_headers)
+            elif wait:
+                seconds = {"Retry-After": str(int(wait) + 1)}
+                await problem(429, _TOO_MANY, seconds)(scope, receive, send_with_headers)
             elif _announced_size(scope) > MAX_BODY:
                 await problem(413, _TOO_LARGE)(scope, receive, send_with_headers)
             else:
@@ -77,6 +83,13 @@ class Middleware:
             await problem(500, message)(scope, receive, send_with_headers)
         finally:
             self._note(scope, status, time.perf_counter() - start)
+
+    def _wait(self, scope: Scope) -> float:
+        """Seconds until the client may send this request; who asks for health never waits."""
+        if scope["path"] in _HEALTH:
+            return 0.0
+        client = scope.get("client")
+        return self.access.wait(client[0] if client else "", _header(scope, b"authorization"))
 
     def _limited(self, receive: Receive) -> Receive:
         size, whole, until = 0, False, time.monotonic() + self.timeout
@@ -114,6 +127,7 @@ class Middleware:
                 status=status,
                 ms=round(1000 * seconds, 1),
                 client=client[0] if client else None,
+                token=scope.get("state", {}).get("token"),
             )
 
 
@@ -124,5 +138,5 @@ def _announced_size(scope: Scope) -> int:
     return 0
 
 
-def _host(scope: Scope) -> str:
-    return next((v.decode("latin-1") for name, v in scope["headers"] if name == b"host"), "")
+def _header(scope: Scope, wanted: bytes) -> str:
+    return next((v.decode("latin-1") for name, v in scope["headers"] if name == wanted), "")

@@ -33,15 +33,15 @@ def api(live: LiveModel, access: Access) -> APIRouter:
     router.include_router(extraction.router())
     router.include_router(_browsing(live, access))
     router.include_router(_editing(live, access))
-    writing = _guard(access, access.check_write, shown=True)
+    giving = _guard(access, access.check_feedback, shown=True)
     troubles = _problems(400, 401, 403, 404, 408, 409, 413, 422)
-    router.include_router(feedback.router(live, dependencies=writing, responses=troubles))
+    router.include_router(feedback.router(live, dependencies=giving, responses=troubles))
     return router
 
 
 def _guard(access: Access, check: Any, *, shown: bool) -> list[Any]:  # noqa: ANN401
     """What a route depends on; ``shown`` makes OpenAPI mention the token."""
-    bearer = [Depends(HTTPBearer(auto_error=False))] if shown and access.token else []
+    bearer = [Depends(HTTPBearer(auto_error=False))] if shown and access.known else []
     return [*bearer, Depends(check)]
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 import socket
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cached_property
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
 
 from depl.core.errors import ConfigError
+from depl.server.tokens import Buckets, Role, Token, matching
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -61,21 +62,27 @@ class Access:
     ----------
     token : str or None
         What a client sends as ``Authorization: Bearer TOKEN`` to change labels or to reload.
+    tokens : tuple of Token
+        Others, each with a role.
     token_for_all : bool
-        Whether reading needs the token as well.
+        Whether reading needs a token as well.
     local_writes : bool
         Whether clients on this machine may change labels without a token, where there is none.
     read_only : bool
         Whether nobody may change labels.
     hosts : tuple of str
         Names under which clients may address the service, besides those of this machine.
+    buckets : Buckets or None
+        What limits the requests of each token or address.
     """
 
     token: str | None = None
+    tokens: tuple[Token, ...] = ()
     token_for_all: bool = False
     local_writes: bool = False
     read_only: bool = False
     hosts: tuple[str, ...] = ()
+    buckets: Buckets | None = field(default=None, repr=False, compare=False)
     guesses: Guesses = field(default_factory=Guesses, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -86,13 +93,19 @@ class Access:
                 "A token must be one word of ASCII characters, because it is sent in a header. "
                 "`openssl rand -hex 32` makes a good one."
             )
-        if self.token_for_all and self.token is None:
+        if self.token_for_all and not self.known:
             raise ConfigError("A token for all requests needs a token. Set DEPL_TOKEN.")
+
+    @cached_property
+    def known(self) -> tuple[Token, ...]:
+        """All tokens; the one without a role may do everything."""
+        return (*(() if self.token is None else (Token.of(self.token),)), *self.tokens)
 
     @property
     def writable(self) -> bool:
         """Whether anybody may change labels."""
-        return not self.read_only and (self.token is not None or self.local_writes)
+        editors = any(token.role >= Role.EDIT for token in self.known)
+        return not self.read_only and (editors or self.local_writes)
 
     def trouble_with_host(self, host: str) -> str | None:
         """What is wrong with the name by which a client addresses the service, if anything.
@@ -115,13 +128,31 @@ class Access:
     def check_read(self, request: Request) -> None:
         """Refuse a request that may not read."""
         if self.token_for_all:
-            self._check_token(request)
+            self._check_token(request, Role.READ)
+
+    def check_feedback(self, request: Request) -> None:
+        """Refuse a request that may not give feedback."""
+        self._check_change(request, Role.FEEDBACK)
 
     def check_write(self, request: Request) -> None:
         """Refuse a request that may not change labels."""
+        self._check_change(request, Role.EDIT)
+
+    def check_operator(self, request: Request) -> None:
+        """Refuse a request that may not reload the run."""
+        self._check_changer(request, Role.ADMIN)
+
+    def wait(self, address: str, authorization: str) -> float:
+        """Seconds until a client may send its request; it is known by its token or address."""
+        if self.buckets is None:
+            return 0.0
+        token = matching(self.known, _shown(authorization)) if authorization else None
+        return self.buckets.wait(f"token {token.digest}" if token else f"address {address}")
+
+    def _check_change(self, request: Request, role: Role) -> None:
         if self.read_only:
             raise HTTPException(403, "This service is read-only.")
-        self.check_operator(request)
+        self._check_changer(request, role)
 
     def _check_origin(self, request: Request) -> None:
         """Refuse what a page of another site made its visitor's browser send."""
@@ -132,11 +163,10 @@ class Access:
         if _netloc(origin) != host and _name_of(_netloc(origin)) not in self.hosts:
             raise HTTPException(403, "Pages of other sites may not change anything here.")
 
-    def check_operator(self, request: Request) -> None:
-        """Refuse a request that may not reload the run."""
+    def _check_changer(self, request: Request, role: Role) -> None:
         self._check_origin(request)
-        if self.token is not None:
-            self._check_token(request)
+        if self.known:
+            self._check_token(request, role)
         elif not self.local_writes:
             raise HTTPException(
                 403,
@@ -151,7 +181,7 @@ class Access:
                 "labels, under an address such as localhost.",
             )
 
-    def _check_token(self, request: Request) -> None:
+    def _check_token(self, request: Request, role: Role) -> None:
         address = request.client.host if request.client else ""
         wait = self.guesses.wait(address)
         if wait:
@@ -160,18 +190,29 @@ class Access:
                 f"There were {_GUESSES} wrong tokens from this address. Try again later.",
                 {"Retry-After": str(int(wait) + 1)},
             )
-        scheme, _, shown = request.headers.get("authorization", "").partition(" ")
-        token = (self.token or "").encode()
-        # In a time that does not depend on where the two differ.
-        same = hmac.compare_digest(shown.strip().encode("utf-8", "replace"), token)
-        if scheme.lower() != "bearer" or not same:
-            if shown:
+        header = request.headers.get("authorization", "")
+        token = matching(self.known, _shown(header)) if header else None
+        if token is None:
+            if header.partition(" ")[2]:
                 self.guesses.count(address)
             raise HTTPException(
                 401,
                 "A token is needed: send the header 'Authorization: Bearer TOKEN'.",
                 {"WWW-Authenticate": "Bearer"},
             )
+        request.state.token = token.name
+        if token.role < role:
+            raise HTTPException(
+                403,
+                f"The token of {token.name} may {token.role.in_words}, but not {role.in_words}. "
+                f"Ask for one with the role {role.name.lower()}.",
+            )
+
+
+def _shown(authorization: str) -> str:
+    """The token in the header; empty, which no token is, under another scheme."""
+    scheme, _, shown = authorization.partition(" ")
+    return shown.strip() if scheme.lower() == "bearer" else ""
 
 
 def is_loopback(host: str) -> bool:
