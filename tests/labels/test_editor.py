@@ -314,6 +314,38 @@ def test_a_damaged_line_in_the_middle_is_named(model, fused_run, bad):
         Classifier.load(fused_run)
 
 
+def test_a_changed_letter_in_any_place_of_a_line_is_noticed(model, fused_run):
+    model.add_labels([Label("n1", "carbon levy"), Label("n2", "honey")])
+    model.rename_label("2560", "vin")
+    journal = fused_run / "labels" / "journal.jsonl"
+    whole = journal.read_bytes()
+    end = whole.index(b"\n")  # of the first line; the second one is there to be read after it
+    for place in range(end):
+        changed = bytearray(whole)
+        changed[place] ^= 1
+        if changed[place] == ord("\n"):
+            continue
+        journal.write_bytes(changed)
+        with pytest.raises(RunError, match=r"journal\.jsonl:1 is damaged"):
+            Journal(fused_run).entries()
+    journal.write_bytes(whole)
+    assert len(Journal(fused_run).entries()) == 2
+
+
+def test_lines_without_a_check_are_read(model, fused_run):
+    model.add_labels([Label("n1", 'a "check": in a name')])
+    model.rename_label("2560", "vin")
+    journal = fused_run / "labels" / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert all(list(line)[-1] == "check" for line in lines)
+    older = [{k: v for k, v in line.items() if k != "check"} for line in lines]
+    journal.write_text("".join(json.dumps(line) + "\n" for line in older))
+    assert Classifier.load(fused_run).labels.names[0] == "vin"
+    again = Classifier.load(fused_run)
+    again.undo()
+    assert Classifier.load(fused_run).labels.names[0] == "wine"
+
+
 def test_a_disk_that_is_full_changes_nothing(model, fused_run, monkeypatch):
     model.add_labels([DEPOT])
     before = (fused_run / "labels" / "journal.jsonl").read_bytes()

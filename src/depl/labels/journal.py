@@ -6,6 +6,9 @@ write. Undoing is an edit, too: it cancels the last one that is still in force.
 
 Writers hold a lock; readers never wait for it. Reading goes on where it ended, so that neither an
 edit nor a look for those of other processes costs more when there are many.
+
+The last field of a line, ``check``, is a hash of all before it, so that a letter that has changed
+on the disk is noticed. Lines of earlier versions have none.
 """
 
 from __future__ import annotations
@@ -150,7 +153,7 @@ class Journal:
         """The entry that comes next, and its line. The lock must be held, and all be read."""
         number, now = self._n + 1, datetime.now(UTC).isoformat(timespec="seconds")
         line = {"entry": number, "time": now, "edit": edit, **content}
-        raw = json.dumps(line, ensure_ascii=False).encode("utf-8")
+        raw = _with_check(json.dumps(line, ensure_ascii=False).encode("utf-8"))
         return Entry(number, now, edit, content, _digest(raw)), raw + b"\n"
 
     def append(self, entry: Entry, line: bytes) -> None:
@@ -188,6 +191,7 @@ class Journal:
     def _parsed(self, line: bytes, number: int) -> Entry:
         try:
             value = json.loads(line)
+            _compare_check(line, value)
             entry = Entry(
                 value.pop("entry"), value.pop("time"), value.pop("edit"), value, _digest(line)
             )
@@ -223,6 +227,32 @@ def _check_texts(*values: object) -> None:
     for value in values:
         if not isinstance(value, str):
             raise TypeError(f"{value!r} where a text should be")
+
+
+_CHECK = b', "check": "%s"}'
+_FIELDS = {"entry", "time", "edit", "labels", "id", "text", "name", "before", "of"}
+
+
+def _with_check(raw: bytes) -> bytes:
+    """A line with the hash of all before it as its last field."""
+    return raw[:-1] + _CHECK % _digest(raw).encode()
+
+
+def _compare_check(line: bytes, value: dict[str, Any]) -> None:
+    """Refuse a line that is not what its last field says, and take that field out.
+
+    A line without it is older, unless it has a field that no older one has: what has changed may
+    be the name of the field.
+    """
+    check = value.pop("check", None)
+    if check is None:
+        strange = value.keys() - _FIELDS
+        if strange:
+            raise ValueError(f"a field {min(strange)!r} that no edit has")
+        return
+    ending = _CHECK % str(check).encode()
+    if not line.endswith(ending) or _digest(line[: -len(ending)] + b"}") != check:
+        raise ValueError("it is not what its check says: something in it has changed")
 
 
 def _digest(line: bytes) -> str:
