@@ -34,6 +34,7 @@ _DOCUMENTS = 5_000
 _CHARACTERS = 4_000_000
 _LABELS = 5  # a document, unless more are asked for
 _ALL_LABELS = 100  # where a threshold says how many
+_DEPTH = 100  # labels from which some move up to the places of ancestors
 
 
 def predict(
@@ -69,6 +70,13 @@ def predict(
         bool,
         typer.Option(
             "--per-band", help="Find a separate threshold for each band of label frequency."
+        ),
+    ] = False,
+    no_ancestors: Annotated[
+        bool,
+        typer.Option(
+            "--no-ancestors",
+            help="Omit labels that are broader than another suggestion; the next ones move up.",
         ),
     ] = False,
     output: Annotated[
@@ -179,9 +187,12 @@ def predict(
     with target or nullcontext(), remarking(remark), _quiet_at_closed_pipe():
         model = Classifier.load(run)
         least = minimum_score(model, aim, per_band=per_band)
+        if no_ancestors and not any(model.labels.hierarchy.broader):
+            err.print("[dim]--no-ancestors changes nothing: this run knows no broader labels.[/]")
         todo = iter(documents)
         if target is not None:
             made_from = _made_from(run, model, k, aim, per_band=per_band)
+            made_from |= {"ancestors": "no"} if no_ancestors else {}
             target.begin(made_from if form == Form() else made_from | {"form": str(form)})
             if target.done:
                 before = count(target.done, "document was", "documents were")
@@ -191,9 +202,12 @@ def predict(
         write = target.append if target else _print_json if as_json else _print_text
         with _bar(documents, to_terminal=target is None and out.is_terminal) as moved:
             for chunk in chunks(todo, _DOCUMENTS, _CHARACTERS):
-                ranking = model.predict([document.text for document in chunk], k)
+                depth = max(2 * k, _DEPTH) if no_ancestors else k
+                ranking = model.predict([document.text for document in chunk], depth)
                 if least is not None:
                     ranking = keep(ranking, least)
+                if no_ancestors:
+                    ranking = ranking.without_ancestors(k)
                 write(chunk, ranking.rows(model.labels))
                 n_documents += len(chunk)
                 moved(n_documents)

@@ -179,6 +179,25 @@ class Ranking:
         """The ranking without these labels."""
         return self.keep(~np.isin(self.indices, list(labels)))
 
+    def without_ancestors(self, k: int) -> Ranking:
+        """The k best labels of each document such that none is broader than another.
+
+        Ask for a longer ranking than k, so that others can move up; see
+        ``Hierarchy.without_ancestors``.
+
+        Examples
+        --------
+        >>> labels = LabelSet([Label("1", "drink"), Label("2", "wine", broader=("1",))])
+        >>> ranking = Ranking(np.array([[0, 1]]), np.array([[0.9, 0.6]]), labels)
+        >>> ranking.without_ancestors(2).indices.tolist()
+        [[1, -1]]
+        """
+        hierarchy = self._known(None).hierarchy
+        wanted = np.zeros(self.indices.shape, bool)
+        for row, indices in enumerate(self.indices):
+            wanted[row, hierarchy.without_ancestors(indices[indices >= 0].tolist(), k)] = True
+        return self.keep(wanted).top(k)
+
     def merged(self, other: Ranking, k: int) -> Ranking:
         """The k best of both rankings of the same documents, which share no label."""
         indices = np.concatenate([self.indices, other.indices], axis=1)

@@ -26,7 +26,7 @@ BAND_NAMES = [band.name for band in BANDS]
 
 _NEAREST = 8
 _PRECISION = 0.8
-_BAND_DEPTH = 400  # labels to look through for those of one band; the parts list no more together
+_DEPTH = 400  # labels to look through for those of one band; the parts list no more together
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,21 @@ class Question:
     k: int
     threshold: float | None = None
     band: str | None = None
+    ancestors: bool = True
 
 
 def suggest(model: Classifier, questions: Sequence[Question]) -> list[list[schemas.SuggestedLabel]]:
     """The labels of every text. All texts are ranked together, to the greatest depth asked for."""
     labels, counts = model.labels, model.train_counts
-    depth = max(max(q.k, _BAND_DEPTH if q.band else 0) for q in questions)
+    depth = max(max(q.k, _DEPTH if q.band or not q.ancestors else 0) for q in questions)
     ranking = model.predict([q.text for q in questions], min(depth, len(labels)))
     found = []
     for question, positions, scores in zip(questions, ranking.indices, ranking.scores, strict=True):
         chosen = _chosen(question, positions, scores, counts)
+        if not question.ancestors:
+            listed = positions[chosen].tolist()
+            chosen = chosen[labels.hierarchy.without_ancestors(listed, question.k)]
+        chosen = chosen[: question.k]
         pairs = zip(facts(labels, counts, positions[chosen]), scores[chosen].tolist(), strict=True)
         found.append([schemas.SuggestedLabel(**label, probability=score) for label, score in pairs])
     return found
@@ -63,7 +68,7 @@ def _chosen(
         wanted &= scores >= question.threshold
     if question.band is not None:
         wanted &= band_of(counts[positions]) == BAND_NAMES.index(question.band)
-    return np.flatnonzero(wanted)[: question.k]
+    return np.flatnonzero(wanted)
 
 
 def facts(

@@ -55,7 +55,8 @@ def _suggesting(live: LiveModel) -> APIRouter:
     @router.post("/v1/predict")
     async def predict(body: schemas.PredictRequest, request: Request) -> schemas.PredictResponse:
         """Suggest labels for texts."""
-        questions = [Question(text, body.k, body.threshold, body.band) for text in body.texts]
+        wanted = (body.k, body.threshold, body.band, body.ancestors)
+        questions = [Question(text, *wanted) for text in body.texts]
         rows = await _while_connected(request, live.suggest(questions))
         return schemas.PredictResponse(results=[schemas.Suggestions(labels=row) for row in rows])
 

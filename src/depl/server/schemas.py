@@ -55,6 +55,9 @@ class PredictRequest(_Body):
         Field(allow_inf_nan=False, description="Leave out labels with a lower probability."),
     ] = None
     band: Annotated[Band | None, Field(description="Only labels of this band.")] = None
+    ancestors: Annotated[
+        bool, Field(description="Whether labels may be broader than another suggestion.")
+    ] = True
 
 
 class ExplainRequest(_Body):
