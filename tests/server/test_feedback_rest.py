@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from depl.labels.feedback import FeedbackStore
+from depl.pipeline.learn import learn
 from depl.run.folder import Run
 from depl.server.live_model import load
 from depl.server.security import Access
@@ -114,3 +115,22 @@ def test_a_run_fitted_again_meanwhile_is_not_what_was_decided_about(service, run
     assert service.post("/v1/reload", headers=TOKEN).status_code == 200
     kept = service.post("/v1/feedback", json=wine("k2"), headers=TOKEN).json()["decisions"][0]
     assert kept["run"] == Run(run).version()
+
+
+def test_what_was_learnt_is_taken_over_by_a_reload_and_given_back(service, run):
+    text = "Aid for the keeping of hives by farms on steep slopes"
+    body = {"text": text, "decisions": [{"key": "k", "label": "77", "verdict": "added"}]}
+    assert service.post("/v1/feedback", json=body, headers=TOKEN).status_code == 201
+
+    def documents() -> int:
+        return service.get("/v1/labels/77").json()["training_documents"]
+
+    learn(Run(run))
+    assert documents() == 0  # the old state answers until the new one is loaded
+    assert service.post("/v1/reload", headers=TOKEN).status_code == 200
+    assert documents() == 1
+    answer = service.post("/v1/predict", json={"texts": [text], "k": 1}).json()
+    assert answer["results"][0]["labels"][0]["id"] == "77"
+    Run(run).learned.undo()
+    service.post("/v1/reload", headers=TOKEN)
+    assert documents() == 0

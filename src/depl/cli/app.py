@@ -21,6 +21,7 @@ from depl.cli.help import Command, Group
 from depl.cli.info import info
 from depl.cli.init import init
 from depl.cli.labels import labels_app
+from depl.cli.learn import learn
 from depl.cli.predict import predict
 from depl.cli.serve import serve
 from depl.cli.theory import theory
@@ -35,7 +36,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (init, fit, evaluate, predict, explain, serve, token, info, check, theory, demo):
+for command in (
+    init,
+    fit,
+    evaluate,
+    predict,
+    explain,
+    serve,
+    token,
+    info,
+    check,
+    learn,
+    theory,
+    demo,
+):
     app.command(cls=Command)(command)
 app.add_typer(labels_app, name="labels")
 app.add_typer(feedback_app, name="feedback")

@@ -30,6 +30,9 @@ def check(run: RunFolder, as_json: Json = False) -> None:
         stages = _check_stages(checked)
     Journal(checked.path).entries()  # an error that names the line, if it is damaged
     FeedbackStore(checked.path).check()
+    learned = checked.learned.current()
+    if learned:
+        checked.learned.check(learned)
     damaged = [stage for stage in stages if stage.damaged]
     remedies = list(dict.fromkeys(x for stage in damaged for x in stage.remedies))
     if as_json:

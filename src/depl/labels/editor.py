@@ -60,6 +60,9 @@ class LabelEditor:
         self._finished = "fusion" in stages
         rests_on = ["descriptions", *(["index"] if base.retriever is not None else [])]
         made_from = {name: stages[name]["fingerprint"] for name in rests_on}
+        learned = run.learned.current()
+        if learned:
+            made_from["learned"] = str(learned)
         self._made_from = storage.fingerprint(made_from, LAYOUT)
         self._writing = threading.Lock()  # one edit at a time in this process
         self._locked = False  # whether ``locked`` holds the journal

@@ -31,7 +31,11 @@ class Taught:
 
 
 def taught(
-    documents: Sequence[DecidedDocument], labels: LabelSet, base: Corpus | None = None
+    documents: Sequence[DecidedDocument],
+    labels: LabelSet,
+    base: Corpus | None = None,
+    *,
+    keep_all: bool = False,
 ) -> Taught:
     """Documents with the labels that people gave them.
 
@@ -44,6 +48,8 @@ def taught(
     base : Corpus, optional
         Documents to which the feedback is added. One with the same id, or else the same text,
         keeps its labels except those that were rejected.
+    keep_all : bool
+        Keep documents that no label is left of, and with that the positions of ``base``.
     """
     ids, texts = ([], []) if base is None else (list(base.ids), list(base.texts))
     carried = [] if base is None else _rows(base)
@@ -66,7 +72,7 @@ def taught(
             by_text.setdefault(document.text, place)  # two ids, one text: one document
         texts[place], carried[place] = document.text, (carried[place] | wins) - loses
         (empty.add if not carried[place] else empty.discard)(place)
-    kept = [i for i in range(len(ids)) if i not in empty]
+    kept = [i for i in range(len(ids)) if keep_all or i not in empty]
     corpus = Corpus.from_rows(
         [ids[i] for i in kept],
         [texts[i] for i in kept],

@@ -108,9 +108,10 @@ class Classifier:
         """Read a run folder; this runs no code from it."""
         run = Run.open(path)
         fusion = run.fusion() if run.has("fusion") else None
+        state = State.load(run, () if fusion is None else fusion.parts_)
         return cls(
-            State.load(run, () if fusion is None else fusion.parts_),
-            n_train=run.Y.shape[0],
+            state,
+            n_train=state.n_train,
             fusion=fusion,
             name=run.path.resolve().name,
             thresholds=None if fusion is None else run.thresholds(),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from depl.core import storage
 from depl.core.corpus import held_out_folds
@@ -79,11 +80,7 @@ def make_descriptions(work: Work) -> None:
     run, config = work.run, work.config
     features = run.features()
     settings = config.section("descriptions")
-    # A label that is described by a word of a single document finds no other by it.
-    once = np.bincount(run.train_vectors().indices, minlength=len(features.terms_)) == 1
-    without = {features.terms_[term] for term in np.flatnonzero(once)}
-    if not settings.pop("stop_words"):
-        without |= features.stop_terms()
+    without = unspoken_terms(features, run.train_vectors(), stop_words=settings.pop("stop_words"))
     count: Callable[[str], int] = count_words
     if config.neural:
         from depl.neural.encoder_files import find_encoder
@@ -103,6 +100,14 @@ def make_descriptions(work: Work) -> None:
         ).save(folder)
     names, owner = names_and_owners(run.labels.names, [x.alt_names for x in run.labels])
     NameMatch(features.transform(names), owner).save(work.folder)
+
+
+def unspoken_terms(features: TfidfFeatures, X: csr_array, *, stop_words: bool) -> set[str]:
+    """Terms that describe no label; X are the vectors of the training documents."""
+    # A label that is described by a word of a single document finds no other by it.
+    once = np.bincount(X.indices, minlength=len(features.terms_)) == 1
+    without = {features.terms_[term] for term in np.flatnonzero(once)}
+    return without if stop_words else without | set(features.stop_terms())
 
 
 def _svm_settings(config: Config) -> dict[str, Any]:

@@ -19,6 +19,7 @@
     fusion/         how the parts' rankings become one; thresholds.json
     labels/         edits of labels
     feedback/       what people decided about suggestions
+    learned/        what was learnt from that since
     logs/           training curves
     report/         what ``depl evaluate`` wrote
 
@@ -52,6 +53,7 @@ from depl.neural.index import LabelIndex
 from depl.neural.tokens import Texts, Tokens
 from depl.run import manifest
 from depl.run.config import Config
+from depl.run.learned import LearnedStates
 from depl.sparse.keywords import Descriptions
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
@@ -135,9 +137,20 @@ class Run:
         manifest.write(self.path, contents)
 
     def version(self) -> str:
-        """Identifies what the run was made from: documents, settings and stages."""
+        """Identifies what suggests labels: the stages, and what was learnt since."""
+        learned = self.learned.current()
+        stages = self.stages_version()
+        return f"{stages}-{learned}" if learned else stages
+
+    def stages_version(self) -> str:
+        """Identifies what the stages were made from: documents and settings."""
         stages = self.manifest()["stages"]
         return storage.fingerprint({name: x["fingerprint"] for name, x in stages.items()})
+
+    @property
+    def learned(self) -> LearnedStates:
+        """What was learnt from feedback since the run was fitted."""
+        return LearnedStates(self)
 
     def has(self, stage: str) -> bool:
         """Whether a stage is complete."""

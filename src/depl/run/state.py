@@ -50,6 +50,8 @@ class State:
         The neural parts, where the run has them.
     removed : mapping of int to str
         Positions of labels that were removed, and the ids they had; they are never ranked.
+    n_train : int
+        How many training documents there were.
     """
 
     labels: LabelSet
@@ -61,16 +63,21 @@ class State:
     keywords: list[list[tuple[str, float]]]
     retriever: TextRetriever | None = None
     removed: Mapping[int, str] = field(default_factory=dict)
+    n_train: int = 0
 
     @classmethod
     def load(cls, run: Run, parts: Sequence[str]) -> State:
         """The run as it was fitted; ``parts`` are those that its fusion combines."""
-        described = run.descriptions()
+        number = run.learned.current()
+        learned = run.learned.read(number) if number else None
+        described = run.descriptions() if learned is None else learned.descriptions
+        counts, n_train = run.train_counts()
         state = cls(
             labels=run.labels,
-            train_counts=run.train_counts()[0],
+            train_counts=counts if learned is None else learned.train_counts,
+            n_train=n_train if learned is None else learned.n_train,
             features=run.features(),
-            svm=run.svm(),
+            svm=run.svm() if learned is None else learned.svm,
             names=run.names(),
             descriptions=described.texts,
             keywords=described.keywords,

@@ -1,0 +1,126 @@
+"""How much of the gain of retraining is learnt from feedback that arrives in portions.
+
+    python experiments/learning.py CORPUS --out FOLDER [--documents 4000] [--portions 3]
+
+Takes every n-th training document in the order of their ids and fits a run of the sparse recipe on
+the first half. The second half arrives in portions, whose labels are given as feedback. After each
+of them, three runs label the next portion: the first one as it was (stale), the same after
+``depl learn`` (learned), and one fitted on all documents so far (retrained). Bands and propensities
+are those of all documents so far, for all three. Seconds are wall-clock.
+
+Writes learning.json into FOLDER and prints a markdown table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+import depl
+from depl.evaluation.scores import evaluate_known
+from depl.labels.feedback import Decision, FeedbackStore
+from depl.pipeline.fit import fit
+from depl.pipeline.learn import learn
+from depl.run.folder import Run
+
+MEASURES = ("P@5", "PSP@5", "tail", "ECE")
+TAIL = "1-9"  # the band whose macro-F1@5 is the tail's
+
+
+def main() -> None:
+    """Print a markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--documents", type=int, default=4000)
+    parser.add_argument("--portions", type=int, default=3)
+    args = parser.parse_args()
+    train = depl.read(args.corpus, splits=["train"]).train
+    order = np.argsort(np.array(train.ids))
+    some = np.linspace(0, len(order) - 1, min(args.documents, len(order))).astype(int)
+    corpus = train.subset(order[some])
+    half, *rest = portions(len(corpus), args.portions)
+
+    shutil.rmtree(args.out, ignore_errors=True)
+    run, _ = timed(lambda: fit(corpus.subset(half), args.out / "stale"))
+    run = Run(shutil.copytree(args.out / "stale", args.out / "learned"))
+    rows, seen = [], half
+    for number, (arrived, following) in enumerate(pairwise(rest), 1):
+        give(run, corpus.subset(arrived))
+        seen = np.append(seen, arrived)
+        _, learning = timed(lambda: learn(run))
+        again = args.out / f"retrained-{number}"
+        _, retraining = timed(lambda to=again, rows=seen: fit(corpus.subset(rows), to))
+        test = corpus.subset(following)
+        for name, path, seconds in (
+            ("stale", args.out / "stale", 0.0),
+            ("learned", run.path, learning),
+            ("retrained", again, retraining),
+        ):
+            found = scores(depl.Classifier.load(path), corpus.subset(seen), test)
+            rows.append({"portion": number, "run": name, **found, "seconds": round(seconds, 1)})
+    (args.out / "learning.json").write_text(json.dumps(rows, indent=2) + "\n")
+    print_table(rows)
+
+
+def portions(n: int, fed: int) -> list[np.ndarray]:
+    """The first half, the portions that are fed, and one to measure the last of them on."""
+    return [np.arange(n // 2), *np.array_split(np.arange(n // 2, n), fed + 1)]
+
+
+def timed(act):
+    """What a function gives, and the seconds that it took."""
+    start = time.perf_counter()
+    return act(), time.perf_counter() - start
+
+
+def give(run: Run, corpus: depl.Corpus) -> None:
+    """Give the true labels of all documents as feedback."""
+    store = FeedbackStore(run.path, run.version())
+    for id, text, row in zip(corpus.ids, corpus.texts, corpus.Y, strict=True):
+        decisions = [Decision(corpus.labels[int(j)].id, "added") for j in row.indices]
+        store.add(text, decisions, id=id)
+
+
+def scores(model: depl.Classifier, seen: depl.Corpus, test: depl.Corpus) -> dict[str, float]:
+    """The measures of one run on one portion, in percent."""
+    report = evaluate_known(
+        model.predict(test.texts, k=10),
+        test,
+        labels=model.labels,
+        train_counts=seen.label_counts,
+        n_train=len(seen),
+        probabilities=True,
+    )
+    found = {"P@5": report.scores["P@5"], "PSP@5": report.scores["PSP@5"]}
+    found["tail"] = report.bands[TAIL]["macroF1@5"]
+    found["ECE"] = report.scores["ECE@5"]
+    return {name: round(float(value), 2) for name, value in found.items()}
+
+
+def print_table(rows: list[dict]) -> None:
+    """The rows, and the share of the gain of retraining that learning reaches."""
+    columns = ("portion", "run", *MEASURES, "seconds")
+    print("| " + " | ".join(columns) + " |")
+    print("|" + " --- |" * len(columns))
+    for row in rows:
+        print("| " + " | ".join(str(row[x]) for x in columns) + " |")
+    by_run = {
+        name: {x: np.mean([r[x] for r in rows if r["run"] == name]) for x in (*MEASURES, "seconds")}
+        for name in ("stale", "learned", "retrained")
+    }
+    stale, learned, retrained = by_run.values()
+    for x in MEASURES[:3]:
+        gain, whole = learned[x] - stale[x], retrained[x] - stale[x]
+        print(f"{x}: learning gains {gain:.2f}, retraining {whole:.2f} ({gain / whole:.0%})")
+    print(f"time: {learned['seconds'] / retrained['seconds']:.1%} of retraining")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""What a run has learnt from feedback since it was fitted: states beside the stages.
+
+::
+
+    learned/current.json   which state is used; 0 is the run as it was fitted
+    learned/N/             state N: the SVM, descriptions.parquet, counts.safetensors, learned.json
+
+A state is written whole before ``current.json`` names it. It belongs to the stages that it was
+learnt on: when the run is fitted again, it is no longer used.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depl.core import storage
+from depl.core.errors import RunError
+from depl.core.hashes import FileRecord, first_difference, records
+from depl.sparse.keywords import Descriptions
+from depl.sparse.svm import OneVsAllSVM
+
+if TYPE_CHECKING:
+    from depl.run.folder import Run
+
+_POINTER, _FACTS, _COUNTS = "current.json", "learned.json", "counts.safetensors"
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a state was learnt from.
+
+    Parameters
+    ----------
+    stages : str
+        The version of the stages that it belongs to.
+    time : str
+        When, in ISO 8601, UTC.
+    documents : int
+        How many documents are new, or have another text or other labels than in training.
+    labels : int
+        How many labels were solved again.
+    seconds : float
+        How long it took.
+    """
+
+    stages: str
+    time: str
+    documents: int
+    labels: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A state: all that learning changes."""
+
+    svm: OneVsAllSVM
+    descriptions: Descriptions
+    train_counts: NDArray[np.int64]
+    n_train: int
+
+
+class LearnedStates:
+    """The states of one run.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.folder = run.path / "learned"
+
+    def current(self) -> int:
+        """The number of the state in use; 0 for the run as it was fitted."""
+        pointer = self.folder / _POINTER
+        if not pointer.exists():
+            return 0
+        number: int = storage.read_json(pointer)["current"]
+        fits = number > 0 and self.lesson(number).stages == self._run.stages_version()
+        return number if fits else 0
+
+    def lesson(self, number: int) -> Lesson:
+        """What a state was learnt from."""
+        facts = storage.read_json(self._state(number) / _FACTS)
+        return Lesson(**facts["lesson"])
+
+    def read(self, number: int) -> Learned:
+        """A state, if its files are what was written."""
+        self.check(number)
+        folder = self._state(number)
+        counts = storage.read_tensors(folder / _COUNTS, "train_counts", "n_train")
+        return Learned(
+            OneVsAllSVM.load(folder, n_threads=self._run.threads),
+            Descriptions.load(folder),
+            counts["train_counts"],
+            int(counts["n_train"][0]),
+        )
+
+    def check(self, number: int) -> None:
+        """Refuse a state whose files are not what was written."""
+        facts = storage.read_json(self._state(number) / _FACTS)
+        files = {name: FileRecord.from_json(x) for name, x in facts["files"].items()}
+        wrong = first_difference(self._state(number), files, self._run.path)
+        if wrong is not None:
+            raise RunError(
+                f"{self._state(number) / wrong[0]} {wrong[1]}; do without it with: depl learn "
+                f"{self._run.path} --undo, or learn again with: depl learn {self._run.path}"
+            )
+
+    def keep(self, learned: Learned, lesson: Lesson) -> int:
+        """Write a further state and use it from now on; returns its number."""
+        before = self.current()
+        number = 1 + max(self._numbers(), default=0)
+        with storage.whole_folder(self._state(number)) as temporary:
+            learned.svm.save(temporary)
+            learned.descriptions.save(temporary)
+            counts = {
+                "train_counts": learned.train_counts,
+                "n_train": np.array([learned.n_train], np.int64),
+            }
+            storage.write_tensors(temporary / _COUNTS, counts)
+            files = {name: record._asdict() for name, record in records(temporary).items()}
+            storage.write_json(
+                temporary / _FACTS, {"lesson": asdict(lesson), "before": before, "files": files}
+            )
+        self._point_to(number)
+        for old in self._numbers() - {before, number}:
+            shutil.rmtree(self._state(old), ignore_errors=True)
+        return number
+
+    def undo(self) -> int:
+        """Go back to the state before, or to the run as it was fitted; returns its number."""
+        number = self.current()
+        if not number:
+            raise RunError(
+                f"There is nothing to undo: {self._run.path} is as it was fitted. "
+                f"`depl learn {self._run.path}` learns from feedback."
+            )
+        before: int = storage.read_json(self._state(number) / _FACTS)["before"]
+        self._point_to(before if before in self._numbers() else 0)
+        return self.current()
+
+    def _point_to(self, number: int) -> None:
+        storage.write_json(self.folder / _POINTER, {"current": number})
+
+    def _state(self, number: int) -> Path:
+        return self.folder / str(number)
+
+    def _numbers(self) -> set[int]:
+        if not self.folder.exists():
+            return set()
+        return {int(path.name) for path in self.folder.iterdir() if path.name.isdecimal()}
