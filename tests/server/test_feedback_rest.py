@@ -11,6 +11,7 @@ from depl.pipeline.learn import learn
 from depl.run.folder import Run
 from depl.server.live_model import load
 from depl.server.security import Access
+from depl.server.tokens import Role, Token
 
 WINE = "Labelling of sparkling wines made from grapes of named vineyards"
 TOKEN = {"Authorization": "Bearer t"}
@@ -134,3 +135,14 @@ def test_what_was_learnt_is_taken_over_by_a_reload_and_given_back(service, run):
     Run(run).learned.undo()
     service.post("/v1/reload", headers=TOKEN)
     assert documents() == 0
+
+
+def test_a_token_of_ones_own_signs_what_one_decides(connect, run):
+    tokens = tuple(Token.of(name, Role.FEEDBACK, name) for name in ("anna", "bert"))
+    service = connect(load(run), run=run, access=Access(tokens=tokens))
+    for name in ("anna", "bert"):
+        headers = {"Authorization": f"Bearer {name}"}
+        kept = service.post("/v1/feedback", json=wine(name), headers=headers).json()["decisions"]
+        assert kept[0]["by"] == name
+    undone = service.delete("/v1/feedback/1", headers={"Authorization": "Bearer bert"}).json()
+    assert (undone["by"], undone["undone_by"]) == ("anna", "bert")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 
 from depl.labels.feedback import Decision, Entry
 from depl.model.classifier import Classifier
@@ -28,7 +28,7 @@ def router(
     made = APIRouter(tags=["feedback"], dependencies=list(dependencies), responses=responses)
 
     @made.post("/v1/feedback", status_code=201)
-    async def give_feedback(body: schemas.NewFeedback) -> schemas.KeptFeedback:
+    async def give_feedback(body: schemas.NewFeedback, request: Request) -> schemas.KeptFeedback:
         """Keep decisions about the labels of a document; sent again, they count once."""
         decisions = [Decision(x.label, x.verdict, x.probability, x.key) for x in body.decisions]
 
@@ -44,7 +44,7 @@ def router(
             decisions,
             id=body.id,
             source=body.source or "",
-            by=body.by or "",
+            by=body.by or _token_name(request),
         )
         return schemas.KeptFeedback(decisions=[_kept(entry) for entry in kept])
 
@@ -79,14 +79,20 @@ def router(
 
     @made.delete("/v1/feedback/{number}")
     async def undo_feedback(
+        request: Request,
         number: Annotated[int, Path(ge=1, le=_LARGEST, description="Of the decision.")],
         by: Annotated[str, Query(max_length=500, description="Who undoes it.")] = "",
     ) -> schemas.KeptDecision:
         """Undo a decision; it stays in the history, marked as undone."""
         store = (await live.read(lambda model: model)).feedback.store
-        return _kept(await asyncio.to_thread(store.undo, number, by=by))
+        return _kept(await asyncio.to_thread(store.undo, number, by=by or _token_name(request)))
 
     return made
+
+
+def _token_name(request: Request) -> str:
+    """Whose token the client has sent, where there are several."""
+    return str(getattr(request.state, "token", ""))
 
 
 def _kept(entry: Entry) -> schemas.KeptDecision:
