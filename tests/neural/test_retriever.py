@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +12,13 @@ import torch
 from depl.core.ranking import Ranking
 from depl.neural.encoder import encode
 from depl.neural.encoder_files import load_encoder
-from depl.neural.retriever import Retriever, index_documents, index_labels, joint_ranking
+from depl.neural.retriever import (
+    Retriever,
+    TextRetriever,
+    index_documents,
+    index_labels,
+    joint_ranking,
+)
 from depl.neural.tokens import tokenize
 
 
@@ -67,3 +76,15 @@ def test_without_a_head_and_names_there_are_no_such_parts(tiny_folder, toy, toke
         "retrieval",
         "neighbours",
     }
+
+
+def test_the_tokenizer_is_read_once(tiny_folder, toy, tokens, tmp_path):
+    encoder = load_encoder(tiny_folder, n_labels=toy.n_labels)
+    folder = Path(shutil.copytree(tiny_folder, tmp_path / "encoder"))
+    documents, labels = tokens
+    parts = index_labels(encoder, labels), index_documents(encoder, documents)
+    ranks = Retriever(encoder, *parts, toy.Y, neighbours=1, sharpness=20.0)
+    retriever = TextRetriever(ranks, folder, 24)
+    (folder / "tokenizer.json").unlink()  # as a new fit does, for a moment
+    expected = encode(encoder, documents, "document")
+    torch.testing.assert_close(retriever.encode(toy.texts), expected)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from depl.core.ranking import Ranking
 from depl.neural.encoder import DualEncoder, encode, rank
 from depl.neural.index import APPROXIMATE_FROM, LabelIndex
 from depl.neural.neighbours import votes
-from depl.neural.tokens import Texts, tokenize
+from depl.neural.tokens import Texts, cutting_tokenizer, tokenize_with
 
 Vectors = Tensor  # documents or labels as ``encode`` returns them, (n, size)
 
@@ -93,6 +94,8 @@ class Retriever:
 class TextRetriever:
     """A retriever that starts from texts.
 
+    Its tokenizer is read once, so that it goes with the encoder whatever becomes of the folder.
+
     Parameters
     ----------
     retriever : Retriever
@@ -106,10 +109,14 @@ class TextRetriever:
     retriever: Retriever
     folder: Path
     max_tokens: int
+    _tokenizer: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_tokenizer", cutting_tokenizer(self.folder, self.max_tokens))
 
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Vectors of texts, (n, size), on the encoder's device."""
-        tokens = tokenize(texts, self.folder, self.max_tokens)
+        tokens = tokenize_with(self._tokenizer, texts, self.max_tokens)
         return encode(self.retriever.encoder, tokens, "document")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,15 +117,24 @@ def _cutting_tokenizer(folder: Path, max_tokens: int, written: int):  # type: ig
     return tokenizer
 
 
+def cutting_tokenizer(folder: Path, max_tokens: int) -> Any:  # noqa: ANN401 - an extra
+    """The tokenizer in an encoder's folder as it is now, which truncates to ``max_tokens``."""
+    path = folder / "tokenizer.json"
+    written = path.stat().st_mtime_ns if path.exists() else 0
+    return _cutting_tokenizer(folder, max_tokens, written)
+
+
 def tokenize(texts: Sequence[str], folder: Path, max_tokens: int) -> Tokens:
-    """Token ids of every text, special tokens included, truncated to ``max_tokens``.
+    """Token ids of every text, special tokens included, truncated to ``max_tokens``."""
+    return tokenize_with(cutting_tokenizer(folder, max_tokens), texts, max_tokens)
+
+
+def tokenize_with(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> Tokens:  # noqa: ANN401
+    """The same by a ``cutting_tokenizer`` that has been loaded.
 
     A tokenizer reads a whole text before it truncates. Most texts reach the limit long before their
     end, so only their beginnings are read, up to a space; those that fall short are read whole.
     """
-    path = folder / "tokenizer.json"
-    written = path.stat().st_mtime_ns if path.exists() else 0
-    tokenizer = _cutting_tokenizer(folder, max_tokens, written)
     starts = range(0, len(texts), _CHUNK)
     rows: list[list[int]] = []
     for i in track(starts, "tokens", total=len(starts)):
