@@ -362,7 +362,9 @@ def test_the_labels_can_be_searched_and_browsed(page: Page) -> None:
     assert card.locator(".weights li").count() > 2
     page.get_by_role("link", name="← All labels").click()
     page.get_by_label("Search").fill("rail")
+    expect(page.locator("#rows a")).to_have_text(["rail transport"])
     page.locator("#rows a").click()
+    expect(page.locator("#label-card h2")).to_have_text("rail transport")
     card.locator(".close a").first.click()
     expect(page.locator("#label-card h2")).to_have_text("air transport")
     page.go_back()
