@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from paper import CORPORA
 
 from depl.core.errors import DeplError
-from depl.core.storage import locked, write_text
+from depl.core.locks import locked
+from depl.core.storage import write_text
 from depl.evaluation.scores import Report
 
 RESULTS = Path(__file__).parent / "results"
@@ -130,7 +131,12 @@ def read_results(folder: Path = RESULTS) -> dict[str, Measured]:
 
 def add_system(path: Path, facts: Mapping[str, Any], system: str, entry: Mapping[str, Any]) -> None:
     """Put one system into a file of results, in which other commands may be writing, too."""
-    with locked(path.parent / ".lock"):
+    with locked(
+        path.parent / ".lock",
+        busy=f"Another command is writing into {path.parent}",
+        remedy="Give the command again when it is done.",
+        wait=60.0,
+    ):
         known = read_systems(path)
         write_result(path, {**facts, "systems": known | {system: entry}})
 

@@ -93,7 +93,7 @@ def test_error_is_one_message_on_standard_error_and_exit_code_2(tmp_path: Path):
     done = script("predict", tmp_path / "nowhere", tmp_path / "nothing.txt")
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith("Error: Cannot read ")
+    assert done.stderr.startswith("Error: There is no run folder ")
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1
 
@@ -471,9 +471,8 @@ def test_predict_tells_of_bad_rows_and_leaves_them_out(fitted_run: Path, tmp_pat
     assert told.count("left out:") == 5
 
 
-@pytest.mark.parametrize("text", ["3", '["wine"]', '{"a": 1}'])
-def test_predict_leaves_out_a_text_that_is_none(fitted_run: Path, text: str):
-    stdin = f'{{"id": "good", "text": "wine"}}\n{{"id": "bad", "text": {text}}}\n'
+def test_predict_leaves_out_a_text_that_is_none(fitted_run: Path):
+    stdin = '{"id": "good", "text": "wine"}\n{"id": "bad", "text": {"a": 1}}\n'
     result = depl_("predict", fitted_run, "--json", stdin=stdin)
     assert [row["id"] for row in records(result)] == ["good"]
     assert "left out" in result.stderr
@@ -579,7 +578,8 @@ def test_labels_show_prints_description_and_keywords(fitted_run: Path):
     assert shown == [[term, f"{weight:.2f}"] for term, weight in card.keywords]
     like = [line.split()[-1] for line in lines[len(card.keywords) :]]
     assert like == [model.labels[i].id for i, _ in model.nearest_labels(0, 5)]
-    assert "17" in like  # customs duty: two laws carry both
+    rail = depl_("labels", fitted_run, "show", "rail transport").stdout
+    assert "air transport 4512" in " ".join(rail.split())
 
 
 def test_labels_show_gives_json(fitted_run: Path):
@@ -618,7 +618,7 @@ def test_labels_print_brackets_as_they_are(bracketed: Path):
     listed = depl_("labels", bracketed, "list").stdout
     for text in ("[a]", "oil [crude]", "b[/]", "closed [/b] tag"):
         assert text in listed
-    assert "oil [crude]  [a]" in depl_("labels", bracketed, "show", "[a]").stdout
+    assert "oil [crude] [a]" in depl_("labels", bracketed, "show", "[a]").stdout
     predicted = depl_("predict", bracketed, stdin="crude oil").stdout
     assert "oil [crude] [a]" in predicted
 

@@ -15,6 +15,8 @@ _remark = ""
 
 def obey_signals() -> None:
     """Let SIGTERM end a command as Ctrl-C does, so that it tidies up and says what is kept."""
+    global _remark
+    _remark = ""  # of a command before this one in the same process
     for number in _WORDS:
         signal.signal(number, _interrupt)
 

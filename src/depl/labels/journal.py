@@ -137,13 +137,15 @@ class Journal:
 
     def read_on(self) -> tuple[bool, list[Entry]]:
         """Entries that were not read before, and whether they start with the first one."""
+        # Before the entries are read: others may be adding to both files meanwhile.
+        made = self.computed.last_entry() if self._file.changed() else 0
         from_start, lines = self._file.read_on()
         first = 1 if from_start else self._n + 1
         try:
             entries = [self._parsed(line, number) for number, line in enumerate(lines, first)]
             self._n = first - 1 + len(entries)
             if from_start:
-                self._check_complete()
+                self._check_complete(made)
         except RunError:
             self.rewind()
             raise
@@ -178,9 +180,8 @@ class Journal:
             f"force. `depl labels {self.folder.parent} history` lists what was done."
         )
 
-    def _check_complete(self) -> None:
+    def _check_complete(self, made: int) -> None:
         """Refuse a journal from which entries have vanished at the end, or all of them."""
-        made = self.computed.last_entry()
         if made > self._n + 1:  # a kill may come between the two files
             raise RunError(
                 f"{self.path} has {self._n:,} entries, but at least {made - 1:,} were made: the "
