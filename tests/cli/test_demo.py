@@ -13,7 +13,12 @@ from depl.model.classifier import Classifier
 def demo(tmp_path_factory):
     out = tmp_path_factory.mktemp("demo") / "run"
     # Shorter texts: whole ones take minutes on a processor without 8-bit instructions.
-    shorter = ("encoder.max_tokens=40", "descriptions.max_tokens=6", "retrieval.epochs=6")
+    shorter = (
+        "features.pairs=no",
+        "encoder.max_tokens=40",
+        "descriptions.max_tokens=6",
+        "retrieval.epochs=6",
+    )
     command = ["demo", "--out", str(out), *(x for s in shorter for x in ("--set", s))]
     result = CliRunner().invoke(app, command, catch_exceptions=False)
     assert result.exit_code == 0
