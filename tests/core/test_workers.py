@@ -15,7 +15,8 @@ from depl.core.workers import map_in_processes, map_in_threads
 
 SLEEPING = """
 from depl.core.workers import map_in_processes
-import os, time
+import os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
 print(os.getpid(), flush=True)
 list(map_in_processes(time.sleep, [600, 600], 2))
 """
@@ -56,7 +57,7 @@ def test_workers_end_with_their_parent_however_it_ends(number: signal.Signals):
         workers = in_group(parent.pid)
         time.sleep(0.02)
     os.kill(parent.pid, number)
-    parent.wait()
+    parent.wait(timeout=30)
     deadline = time.monotonic() + 30
     while in_group(parent.pid):
         assert time.monotonic() < deadline, "workers live on"
