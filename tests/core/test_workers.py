@@ -16,7 +16,7 @@ from depl.core.workers import map_in_processes, map_in_threads
 SLEEPING = """
 from depl.core.workers import map_in_processes
 import os, signal, time
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 print(os.getpid(), flush=True)
 list(map_in_processes(time.sleep, [600, 600], 2))
 """
