@@ -1,12 +1,19 @@
-"""How fast `depl serve` answers 64 clients at once, with and without batching, in one run.
+"""What `depl serve` does under the load of many clients.
 
     python benchmarks/serve.py RUN CORPUS [--clients 64] [--seconds 60] [--max-batch 32]
+    python benchmarks/serve.py RUN CORPUS --endurance [--clients 64] [--seconds 180]
 
 RUN is what `depl fit` wrote; the documents come from the dev split of CORPUS. Every client sends
 one document, waits for the 5 labels, and sends the next. The service runs as its own process on the
-same machine, once with `--max-batch 1` and once with batches; an answer other than 200, or one
-without labels, counts as an error and ends the benchmark with exit code 1. Latencies are what the
-clients see, and the first seconds, in which connections are made, count too.
+same machine. Latencies are what the clients see.
+
+By default the service runs twice, with `--max-batch 1` and with batches, and the two are compared.
+With `--endurance` it runs once, for longer: every tenth request asks for an explanation and every
+twentieth searches labels, and the memory of the service is read every second. Its figure after the
+first third is compared with that at the end.
+
+An answer other than 200, or one without labels, counts as an error and ends the benchmark with exit
+code 1. A 503 with Retry-After does not: the queue is full, and the client waits as long as it says.
 """
 
 from __future__ import annotations
@@ -15,11 +22,12 @@ import argparse
 import asyncio
 import json
 import re
+import statistics
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -32,6 +40,7 @@ from rich.table import Table
 import depl
 
 K = 5
+EXPLAIN_EVERY, SEARCH_EVERY = 10, 20
 
 console = Console(highlight=False, width=120)
 
@@ -43,6 +52,7 @@ class Load:
     seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    full: int = 0  # answers 503 with Retry-After
 
     def milliseconds(self, percentile: float) -> float:
         """So many per cent of the requests were answered within this time."""
@@ -50,7 +60,7 @@ class Load:
 
     @property
     def throughput(self) -> float:
-        """Documents a second."""
+        """Requests a second."""
         return len(self.latencies) / self.seconds
 
 
@@ -70,7 +80,9 @@ def service(run: Path, *options: str) -> Iterator[str]:
             process.wait()
 
 
-async def put_under_load(address: str, texts: list[str], clients: int, seconds: float) -> Load:
+async def put_under_load(
+    address: str, request: Callable[[int], bytes], clients: int, seconds: float
+) -> Load:
     """Let the clients ask for some seconds; every one has a request open all the time.
 
     They speak HTTP by hand: a complete client library takes more CPU time a request than the
@@ -84,12 +96,16 @@ async def put_under_load(address: str, texts: list[str], clients: int, seconds: 
     async def ask_and_ask() -> None:
         reader, writer = await asyncio.open_connection(host, int(port))
         while time.perf_counter() < end:
-            request = as_request(host, texts[next(turn) % len(texts)])
             begun = time.perf_counter()
-            writer.write(request)
-            status, body = await read_answer(reader)
+            writer.write(request(next(turn)))
+            status, head, body = await read_answer(reader)
+            wait = re.search(r"(?im)^retry-after: (\d+)", head)
+            if status == 503 and wait:
+                load.full += 1
+                await asyncio.sleep(int(wait[1]))
+                continue
             load.latencies.append(time.perf_counter() - begun)
-            if status != 200 or not json.loads(body)["results"][0]["labels"]:
+            if status != 200 or not is_useful(json.loads(body)):
                 load.errors.append(f"{status}: {body[:200]!r}")
         writer.close()
 
@@ -104,44 +120,67 @@ async def put_under_load(address: str, texts: list[str], clients: int, seconds: 
     return load
 
 
-def as_request(host: str, text: str) -> bytes:
-    """A POST of one text, on a connection that stays open."""
-    body = json.dumps({"texts": [text], "k": K}).encode()
+def is_useful(answer: dict) -> bool:
+    """Whether there is in an answer what was asked for."""
+    if "results" in answer:
+        return bool(answer["results"][0]["labels"])
+    return "neighbours" in answer or "total" in answer
+
+
+def prediction(text: str) -> bytes:
+    """A request for the labels of one text, on a connection that stays open."""
+    return post("/v1/predict", {"texts": [text], "k": K})
+
+
+def mixture(texts: list[str], labels: list[str]) -> Callable[[int], bytes]:
+    """The requests of the endurance trial, by their number."""
+
+    def request(i: int) -> bytes:
+        text, label = texts[i % len(texts)], labels[i % len(labels)]
+        if i % SEARCH_EVERY == 1:
+            return b"GET /v1/labels?search=a&limit=20 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        if i % EXPLAIN_EVERY == 0:
+            return post("/v1/explain", {"text": text, "label": label})
+        return prediction(text)
+
+    return request
+
+
+def post(path: str, body: dict) -> bytes:
+    """A POST of JSON."""
+    raw = json.dumps(body).encode()
     head = (
-        f"POST /v1/predict HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(raw)}\r\n\r\n"
     )
-    return head.encode() + body
+    return head.encode() + raw
 
 
-async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """Status and body of an answer that says its length."""
+async def read_answer(reader: asyncio.StreamReader) -> tuple[int, str, bytes]:
+    """Status, head and body of an answer that says its length."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     length = re.search(r"(?i)^content-length: (\d+)", head, re.MULTILINE)
     if length is None:
         raise ValueError(f"an answer without its length: {head[:200]!r}")
-    return int(head.split(" ", 2)[1]), await reader.readexactly(int(length[1]))
+    return int(head.split(" ", 2)[1]), head, await reader.readexactly(int(length[1]))
+
+
+def metrics(address: str) -> dict[str, float]:
+    """What the service has counted."""
+    with urllib.request.urlopen(f"{address}metrics", timeout=60) as answer:
+        lines = answer.read().decode().splitlines()
+    pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, value in pairs}
 
 
 def mean_batch(address: str) -> float:
     """Texts a batch, as the service has counted them."""
-    with urllib.request.urlopen(f"{address}metrics") as answer:
-        lines = answer.read().decode().splitlines()
-    counted = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-    batches = float(counted["depl_batch_texts_count"])
-    return float(counted["depl_batch_texts_sum"]) / max(1.0, batches)
+    counted = metrics(address)
+    return counted["depl_batch_texts_sum"] / max(1.0, counted["depl_batch_texts_count"])
 
 
-def main() -> None:
-    """Put both services under load, one after the other; print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path)
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("--clients", type=int, default=64)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--max-batch", type=int, default=32)
-    args = parser.parse_args()
-    texts = depl.read(args.corpus, splits=["dev"]).dev.texts
+def compare(args: argparse.Namespace, texts: list[str]) -> list[str]:
+    """Put services with and without batches under load, one after the other; the errors."""
     title = f"{args.run.resolve().name}: {args.clients} clients, {args.seconds:g} s each"
     columns = ("", "documents/s", "p50 ms", "p95 ms", "p99 ms", "texts a batch", "errors", "ratio")
     table = Table(*columns, title=title, box=None)
@@ -149,7 +188,14 @@ def main() -> None:
     for name, size in (("one by one", 1), ("batched", args.max_batch)):
         console.print(f"[dim]{name} …[/]")
         with service(args.run, "--max-batch", str(size)) as address:
-            load = asyncio.run(put_under_load(address, texts, args.clients, args.seconds))
+            load = asyncio.run(
+                put_under_load(
+                    address,
+                    lambda i: prediction(texts[i % len(texts)]),
+                    args.clients,
+                    args.seconds,
+                )
+            )
             batch = mean_batch(address)
         loads[name] = load
         table.add_row(
@@ -161,7 +207,72 @@ def main() -> None:
             f"{load.throughput / loads['one by one'].throughput:.2f}",
         )
     console.print(table)
-    errors = [error for load in loads.values() for error in load.errors]
+    return [error for load in loads.values() for error in load.errors]
+
+
+def endure(args: argparse.Namespace, texts: list[str]) -> list[str]:
+    """Put one service under load for longer, and watch its memory; the errors."""
+    with service(args.run, "--max-batch", str(args.max_batch)) as address:
+        with urllib.request.urlopen(f"{address}v1/labels?sort=count&limit=50") as answer:
+            labels = [label["id"] for label in json.load(answer)["labels"]]
+
+        async def trial() -> tuple[Load, list[float]]:
+            watching = asyncio.create_task(watch_memory(address))
+            request = mixture(texts, labels)
+            load = await put_under_load(address, request, args.clients, args.seconds)
+            watching.cancel()
+            return load, (await asyncio.gather(watching))[0]
+
+        load, memory = asyncio.run(trial())
+    third = len(memory) // 3
+    early = statistics.median(memory[third : third + 10])
+    late = statistics.median(memory[-10:])
+    p50, p99 = load.milliseconds(50), load.milliseconds(99)
+    title = f"{args.run.resolve().name}: {args.clients} clients for {args.seconds:g} s"
+    table = Table("", "", title=title, box=None, show_header=False)
+    table.columns[1].justify = "right"
+    for name, figure in (
+        ("requests answered", f"{len(load.latencies):,}"),
+        ("requests a second", f"{load.throughput:,.1f}"),
+        ("queue full (503 with Retry-After)", f"{load.full:,}"),
+        ("errors", f"{len(load.errors):,}"),
+        ("p50, p99 (ms)", f"{p50:,.0f}, {p99:,.0f}"),
+        ("p99 / p50", f"{p99 / p50:.1f}"),
+        ("memory before the load (MB)", f"{memory[0]:,.0f}"),
+        ("after a third of the time (MB)", f"{early:,.0f}"),
+        ("at the end (MB)", f"{late:,.0f}"),
+        ("growth from a third to the end", f"{late / early - 1:+.1%}"),
+    ):
+        table.add_row(name, figure)
+    console.print(table)
+    return load.errors
+
+
+async def watch_memory(address: str) -> list[float]:
+    """Resident memory of the service every second, in MB, until this is cancelled."""
+    found = []
+    try:
+        while True:
+            counted = await asyncio.to_thread(metrics, address)
+            found.append(counted["process_resident_memory_bytes"] / 1e6)
+            await asyncio.sleep(1)
+    except asyncio.CancelledError:
+        return found
+
+
+def main() -> None:
+    """Put the service under load; print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--seconds", type=float, help="60, and 180 of the endurance trial")
+    parser.add_argument("--max-batch", type=int, default=32)
+    parser.add_argument("--endurance", action="store_true")
+    args = parser.parse_args()
+    args.seconds = args.seconds or (180 if args.endurance else 60)
+    texts = depl.read(args.corpus, splits=["dev"]).dev.texts
+    errors = (endure if args.endurance else compare)(args, texts)
     for error in errors[:3]:
         console.print(f"[red]{error}[/]")
     sys.exit(1 if errors else 0)

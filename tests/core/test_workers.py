@@ -6,7 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
+from threading import current_thread
 
 import pytest
 
@@ -79,3 +82,49 @@ def in_group(leader: int) -> list[int]:
         for pid, group, state in rows
         if int(group) == leader != int(pid) and not state.startswith("Z")
     ]
+
+
+def test_threads_are_kept_and_those_inside_threads_do_not_wait_for_each_other():
+    def names(_: int) -> set[str]:
+        return {current_thread().name, *map_in_threads(name_of_thread, range(3), 2)}
+
+    outer = list(map_in_threads(names, range(20), 2))
+    assert all(len(inner) == 1 for inner in outer)
+    assert len(set.union(*outer)) <= 2
+    before = threading.active_count()
+    for _ in range(10):
+        list(map_in_threads(name_of_thread, range(5), 2))
+    assert threading.active_count() == before
+
+
+def name_of_thread(_: int) -> str:
+    return current_thread().name
+
+
+def test_an_error_in_a_thread_leaves_the_threads_at_work():
+    begun: list[int] = []
+
+    def fail_first(i: int) -> int:
+        begun.append(i)
+        if i == 0:
+            raise DeplError("no")
+        time.sleep(0.01)
+        return i
+
+    with pytest.raises(DeplError, match="no"):
+        list(map_in_threads(fail_first, range(200), 2))
+    n = len(begun)
+    assert n < 200  # what had not begun was given up
+    assert list(map_in_threads(abs, [-1, -2], 2)) == [1, 2]
+    assert len(begun) == n
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX only")
+def test_a_forked_process_has_threads_of_its_own():
+    list(map_in_threads(abs, range(4), 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer Pythons warn of forks of processes with threads
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if list(map_in_threads(abs, [-5], 2)) == [5] else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

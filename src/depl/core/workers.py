@@ -1,5 +1,9 @@
 """Work in parallel that ends with the process that wants it, however that one ends.
 
+Threads are started once and kept. The C library gives a new thread a part of the heap of its own,
+and what such a part once held is not given back: a service that starts threads for every request
+would take ever more memory.
+
 A worker process reads its tasks from its standard input and writes the results to its standard
 output. When the parent is gone, killed or not, the system closes the pipe and the worker ends at
 once. Nothing else is shared, so nothing can leak; and unlike with multiprocessing's pools, the
@@ -14,10 +18,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import cache
 from queue import SimpleQueue
-from threading import Thread
+from threading import Barrier, Thread, current_thread
 from typing import IO, Any, TypeVar
 
 from depl.core.errors import DeplError
@@ -25,6 +30,7 @@ from depl.core.errors import DeplError
 T = TypeVar("T")
 R = TypeVar("R")
 
+_NAME = "depl-worker"
 _START = "import sys; sys.path[:] = {path!r}; from depl.core.workers import work; work()"
 
 
@@ -51,13 +57,29 @@ def map_in_threads(
 
     An interruption waits for what the threads are doing, but not for what they have not begun.
     """
-    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        futures = [pool.submit(function, item) for item in items]
-        try:
-            for future in futures:
-                yield future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    if current_thread().name.startswith(_NAME):  # its pool may have no thread left to wait for
+        yield from map(function, items)
+        return
+    pool = thread_pool(threads or os.cpu_count() or 1)
+    futures = [pool.submit(function, item) for item in items]
+    try:
+        for future in futures:
+            yield future.result()
+    finally:
+        wait([future for future in futures if not future.cancel()])
+
+
+@cache
+def thread_pool(threads: int, prepare: Callable[[], None] | None = None) -> ThreadPoolExecutor:
+    """So many threads, always the same ones; each has called ``prepare`` before anything else."""
+    pool = ThreadPoolExecutor(threads, _NAME, prepare or (lambda: None))
+    all_there = Barrier(threads)  # otherwise threads are started one by one, when work comes
+    list(pool.map(lambda _: all_there.wait(), range(threads)))
+    return pool
+
+
+if hasattr(os, "register_at_fork"):  # a process that was forked has none of its parent's threads
+    os.register_at_fork(after_in_child=thread_pool.cache_clear)
 
 
 class _Workers:

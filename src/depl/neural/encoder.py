@@ -15,7 +15,6 @@ its own batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import torch
@@ -25,6 +24,7 @@ from transformers import PreTrainedModel
 
 from depl.core.progress import bar
 from depl.core.ranking import Ranking
+from depl.core.workers import thread_pool
 from depl.neural.bert import Layer, int8_layers, multiplies_int8, token_states
 from depl.neural.packing import Packed, Rows, TokenBank
 from depl.neural.tokens import Texts, Tokens, batches
@@ -151,12 +151,14 @@ def pooled_batches(
         yield from map(work, batches)
         return
     threads = torch.get_num_threads()
-    try:
-        # The setting applies to the worker that makes it, and to threads started later.
-        with ThreadPoolExecutor(threads, "encode", torch.set_num_threads, (1,)) as workers:
-            yield from workers.map(work, batches)
-    finally:
-        torch.set_num_threads(threads)
+    workers = thread_pool(threads, _use_one_thread)
+    # Of its workers, each has set this for itself, and for threads started later.
+    torch.set_num_threads(threads)
+    yield from workers.map(work, batches)
+
+
+def _use_one_thread() -> None:
+    torch.set_num_threads(1)
 
 
 @torch.inference_mode()
