@@ -152,9 +152,11 @@ def pooled_batches(
         return
     threads = torch.get_num_threads()
     workers = thread_pool(threads, _use_one_thread)
-    # Of its workers, each has set this for itself, and for threads started later.
-    torch.set_num_threads(threads)
-    yield from workers.map(work, batches)
+    try:
+        _use_one_thread()  # each worker has set it for itself; MKL has one number for all threads
+        yield from workers.map(work, batches)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _use_one_thread() -> None:

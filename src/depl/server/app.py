@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,15 @@ try:
     from depl.server.metrics import Metrics
     from depl.server.middleware import Middleware
     from depl.server.problems import as_problem, problem
-    from depl.server.security import Access
+    from depl.server.security import HEADERS, Access
 except ModuleNotFoundError as error:
     raise MissingExtraError(str(error.name), "serve", "The service") from error
 
 PAGE = Path(__file__).parent / "page"
+REFERENCE = Path(__file__).parent / "reference"
+
+_POLICY = "Content-Security-Policy"
+_ITS_STYLES = "style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 
 
 def create_app(
@@ -80,7 +84,9 @@ def create_app(
     app.add_middleware(Middleware, metrics=metrics, timeout=batching.timeout, access=access)
     app.include_router(routes.api(live, access))
     _add_operations(app, live, metrics, access)
-    _add_page(app)
+    _add_files(app, PAGE, "/")
+    # What draws the reference sets styles in its elements; scripts come from files as everywhere.
+    _add_files(app, REFERENCE, "/docs", {_POLICY: f"{HEADERS[_POLICY]}; {_ITS_STYLES}"})
     for kind in (HTTPException, RequestValidationError, DeplError):
         app.add_exception_handler(kind, as_problem)
     return app
@@ -105,25 +111,29 @@ def _add_operations(app: FastAPI, live: LiveModel, metrics: Metrics, access: Acc
     async def show_metrics() -> Response:
         return Response(metrics.text(), headers={"Content-Type": metrics.content_type})
 
-    @app.get("/openapi.json", include_in_schema=False, dependencies=reading)
+    # Open to everybody, like the files that show it: it says nothing of the run.
+    @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> dict[str, Any]:
         return app.openapi()
 
 
-def _add_page(app: FastAPI) -> None:
-    """One route per file of the page, so that no other file can be asked for."""
-    files = StaticFiles(directory=PAGE, check_dir=False)
+def _add_files(
+    app: FastAPI, folder: Path, address: str, headers: Mapping[str, str] | None = None
+) -> None:
+    """One route per file of a folder, so that no other file can be asked for."""
+    kept = {"Cache-Control": "no-cache", **(headers or {})}  # revalidate every time
+    files = StaticFiles(directory=folder, check_dir=False)
 
     def add(path: str, name: str) -> None:
         async def file(request: Request) -> Response:
             response = await files.get_response(name, request.scope)
-            response.headers["Cache-Control"] = "no-cache"  # revalidate every time
+            response.headers.update(kept)
             return response
 
         app.add_api_route(path, file, methods=["GET", "HEAD"], include_in_schema=False)
 
-    add("/", "index.html")
-    for path in sorted(PAGE.rglob("*")):
+    add(address, "index.html")
+    for path in sorted(folder.rglob("*")):
         if path.is_file():
-            name = path.relative_to(PAGE).as_posix()
-            add(f"/{name}", name)
+            name = path.relative_to(folder).as_posix()
+            add(f"{address.rstrip('/')}/{name}", name)
