@@ -285,7 +285,7 @@ def test_a_journal_that_has_lost_entries_is_refused(model, fused_run, left):
 )
 def test_a_line_of_another_shape_is_named(fused_run, line):
     journal = fused_run / "labels" / "journal.jsonl"
-    journal.parent.mkdir()
+    journal.parent.mkdir(exist_ok=True)
     journal.write_text(json.dumps({"entry": 1, "time": "2026-01-01T00:00:00+00:00", **line}) + "\n")
     with pytest.raises(RunError, match=r"journal\.jsonl:1 is damaged"):
         Classifier.load(fused_run)

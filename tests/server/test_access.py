@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from depl.core.errors import ConfigError
 from depl.server.app import PAGE
 from depl.server.security import Access
+from depl.server.tokens import Buckets
 
 WRITES = [
     ("POST", "/v1/labels", {"id": "a", "name": "a"}),
@@ -49,11 +51,11 @@ def test_the_right_token_opens(model, connect, fitted_run):
 
 def test_a_token_for_all_leaves_only_health_and_the_page_open(model, connect):
     client = connect(model, access=Access(token="t", token_for_all=True))
-    for path in ("/v1/info", "/v1/labels", "/v1/labels/2560", "/metrics", "/openapi.json"):
+    for path in ("/v1/info", "/v1/labels", "/v1/labels/2560", "/metrics"):
         assert client.get(path).status_code == 401, path
         assert client.get(path, headers={"Authorization": "Bearer t"}).status_code == 200
     assert client.post("/v1/predict", json={"texts": ["a"]}).status_code == 401
-    for path in ("/healthz", "/readyz"):
+    for path in ("/healthz", "/readyz", "/docs", "/openapi.json"):
         assert client.get(path).status_code == 200
 
 
@@ -117,6 +119,44 @@ def test_pages_of_other_sites_cannot_write_with_a_token_either(model, connect):
         assert answer.status_code == status, origin
 
 
+def test_pages_of_a_site_that_is_named_may_read_and_with_a_token_write(model, connect):
+    there = "https://app.example.org"
+    client = connect(model, access=Access(token="t", origins=(there,), buckets=Buckets(1)))
+    allowed, shown = "access-control-allow-origin", {"Authorization": "Bearer t"}
+    wanted = {
+        "Origin": there,
+        "Access-Control-Request-Method": "PATCH",
+        "Access-Control-Request-Headers": "authorization,content-type",
+    }
+    preflight = client.options("/v1/labels/2560", headers=wanted)
+    assert (preflight.status_code, preflight.headers[allowed]) == (200, there)
+    assert "PATCH" in preflight.headers["access-control-allow-methods"]
+    refused = client.options("/v1/info", headers=wanted | {"Origin": "https://evil.example"})
+    assert refused.status_code == 400
+    assert allowed not in refused.headers
+    assert client.get("/v1/info", headers={"Origin": there}).headers[allowed] == there
+    missing = client.delete("/v1/labels/nope", headers={"Origin": there} | shown)
+    assert (missing.status_code, missing.headers[allowed]) == (404, there)
+    answers = [client.get("/v1/info", headers={"Origin": there}) for _ in range(3)]
+    assert answers[-1].status_code == 429
+    assert answers[-1].headers[allowed] == there  # the page can read when to try again
+    assert "Retry-After" in answers[-1].headers["access-control-expose-headers"]
+
+
+def test_without_a_token_pages_of_a_site_that_is_named_may_only_read(model, connect):
+    there = "https://app.example.org"
+    client = connect(model, access=Access(local_writes=True, origins=(there,)))
+    assert client.get("/v1/info", headers={"Origin": there}).status_code == 200
+    assert client.delete("/v1/labels/nope", headers={"Origin": there}).status_code == 403
+    assert client.delete("/v1/labels/nope").status_code == 404
+
+
+@pytest.mark.parametrize("origin", ["*", "app.example.org", "https://a.example/path", "null", ""])
+def test_what_is_no_origin_is_refused(origin):
+    with pytest.raises(ConfigError, match="--cors-origin"):
+        Access(origins=(origin,))
+
+
 def test_guessing_tokens_ends_after_a_few(model, connect, monkeypatch):
     from depl.server import security
 
@@ -173,5 +213,19 @@ def test_the_page_is_served_and_nothing_beside_it(client):
     assert again.status_code == 304
     script = client.get("/page.js")
     assert script.headers["content-type"].startswith("text/javascript")
-    for path in ("/../__init__.py", "/..%2f__init__.py", "/page", "//etc/passwd", "/docs"):
+    for path in ("/../__init__.py", "/..%2f__init__.py", "/page", "//etc/passwd", "/docs/"):
         assert client.get(path).status_code == 404, path
+
+
+def test_the_reference_is_served_with_all_it_needs(client):
+    page = client.get("/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    policy = page.headers["content-security-policy"]
+    assert policy.startswith("default-src 'self';")  # and so for scripts
+    assert "script-src" not in policy
+    assert "<script>" not in page.text
+    loaded = re.findall(r'(?:src|href|spec-url)="([^"]+)"', page.text)
+    assert len(loaded) == 3
+    for path in loaded:
+        assert client.get(path).status_code == 200, path
+    assert "Apache License" in client.get("/docs/LICENSE").text

@@ -50,6 +50,38 @@ def test_thresholds_and_bands_choose_among_the_labels(client):
     assert ids(band="1-9", k=1) == [x for x in everything if x[1] == "1-9"][:1]
 
 
+def test_thresholds_in_words(client, model):
+    def found(threshold, **wish):
+        body = {"texts": [WINE], "threshold": threshold, **wish}
+        answer = client.post("/v1/predict", json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["results"]
+
+    best = model.thresholds.best_f1
+    assert best is not None
+    assert found("f1") == found(best, k=12)  # no longer cut at 5
+    assert len(found("f1", k=1)[0]["labels"]) == 1
+    low = float(model.thresholds.curve().precision.min())
+    assert found(f"precision={low:.2f}") == found(
+        model.thresholds.for_precision(float(f"{low:.2f}")), k=12
+    )
+    assert found("0.2", k=3) == found(0.2, k=3)
+
+
+@pytest.mark.parametrize("wrong", ["best", "precision=2", "precision", "", "x" * 1000, True, [0.5]])
+def test_what_is_no_threshold_is_one_sentence(client, wrong):
+    answer = client.post("/v1/predict", json={"texts": [WINE], "threshold": wrong})
+    assert answer.status_code == 422
+    message = "threshold must be a number, precision=P with P above 0 and at most 1, or f1."
+    assert answer.json()["error"]["message"] == message
+
+
+def test_a_precision_out_of_reach_says_what_the_run_reaches(client):
+    answer = client.post("/v1/predict", json={"texts": [WINE], "threshold": "precision=1"})
+    assert answer.status_code == 422
+    assert "out of reach" in answer.json()["error"]["message"]
+
+
 def test_many_at_once_get_the_same_answers_as_one_by_one(model, dataset):
     texts = [f"{text} number {i}" for i in range(4) for text in dataset.dev.texts]
     wishes = [{"texts": [t], "k": 1 + i % 7, "threshold": 0.01} for i, t in enumerate(texts)]
@@ -203,6 +235,35 @@ def test_changes_of_labels_show_at_once_and_can_be_undone(connect, own_run):
     assert client.get(address).json()["name"] == "new must"
     again = load(own_run)  # another process would see the same
     assert again.labels[again.labels.index("x/1 ä")].name == "new must"
+
+
+def test_other_names_can_be_changed_and_examples_added(connect, own_run):
+    client = connect(load(own_run), run=own_run, access=Access(local_writes=True))
+    changed = client.patch("/v1/labels/2560", json={"alt_names": ["olive wine", " vino "]})
+    assert changed.json()["alt_names"] == ["olive wine", "vino"]
+    assert changed.json()["name"] == "wine"
+    assert client.get("/v1/labels", params={"search": "vino"}).json()["total"] == 1
+    both = client.patch("/v1/labels/2560", json={"name": "vin", "alt_names": []}).json()
+    assert (both["name"], both["alt_names"]) == ("vin", [])
+    again = load(own_run)
+    assert again.labels[again.find("2560")].alt_names == ()
+    assert client.post("/v1/labels/undo").json()["undone"] == (
+        "renamed 2560 from 'wine' to 'vin' and took the other names of 2560 away"
+    )
+    undone = client.post("/v1/labels/undo").json()["undone"]
+    assert undone == "gave 2560 the other names olive wine, vino"
+    assert client.get("/v1/labels/2560").json()["alt_names"] == ["grape wine"]
+
+    examples = {"examples": ["Must of the autumn", "Zwickelmost"]}
+    assert client.patch("/v1/labels/2560", json=examples).status_code == 200
+    kept = client.get("/v1/feedback", params={"label": "2560"}).json()["decisions"]
+    assert {(x["opening"], x["verdict"]) for x in kept} == {
+        ("Must of the autumn", "added"),
+        ("Zwickelmost", "added"),
+    }
+    assert client.patch("/v1/labels/nope", json=examples).status_code == 404
+    assert client.patch("/v1/labels/2560", json={}).status_code == 422
+    assert client.patch("/v1/labels/2560", json={"alt_names": [" "]}).status_code == 422
 
 
 def test_undo_with_nothing_to_undo_is_a_conflict(connect, own_run):

@@ -68,6 +68,15 @@ def serve(
             "repeated. Names of this machine and addresses need not be given.",
         ),
     ] = None,
+    cors_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cors-origin",
+            metavar="ORIGIN",
+            help="Other site, such as https://app.example.org, whose pages may use the API from a "
+            "browser; may be repeated.",
+        ),
+    ] = None,
     certfile: Annotated[
         Path | None,
         typer.Option("--certfile", metavar="FILE", help="Certificate, to serve HTTPS."),
@@ -140,6 +149,7 @@ def serve(
         local_writes=allow_writes and local,
         read_only=read_only,
         hosts=tuple(name.lower() for name in (host, *(allowed_host or ()))),
+        origins=tuple(origin.rstrip("/").lower() for origin in cors_origin or ()),
         buckets=None if rate is None else Buckets(rate),
     )
     tls = _tls(certfile, keyfile)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NoReturn
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from depl.cli.console import err
 from depl.core.errors import ConfigError
 from depl.evaluation.bands import BANDS
+from depl.fusion.aims import parse_threshold, precision_of, probability_for
 from depl.fusion.thresholds import Thresholds
 from depl.model.classifier import Classifier
 
@@ -21,26 +21,15 @@ def parsed(threshold: str | None, *, per_band: bool) -> float | str | None:
         if per_band:
             raise ConfigError("--per-band needs --threshold precision=P or --threshold f1.")
         return None
-    aim, _, wanted = threshold.replace(" ", "").partition("=")
-    try:
-        number = float(wanted if aim == "precision" else threshold)
-    except ValueError:
-        number = math.nan
-    if aim == "precision" and 0 < number <= 1:
-        return f"precision={number:g}"
-    if threshold == "f1":
-        return "f1"
-    if aim == "precision" or math.isnan(number):
-        raise ConfigError(
-            f"--threshold must be a number, precision=P with P above 0 and at most 1, or f1; "
-            f"got {threshold}."
-        )
+    found = parse_threshold(threshold, "--threshold")
+    if isinstance(found, str):
+        return found
     if per_band:
         raise ConfigError(
             f"--per-band finds a threshold for each band, and --threshold {threshold} sets one for "
             f"all: give one of the two, or --threshold precision=P."
         )
-    return number
+    return found
 
 
 def minimum_score(
@@ -52,23 +41,11 @@ def minimum_score(
             _refuse_percent(aim)
         return aim
     thresholds = model.thresholds
-    if thresholds is None:
-        raise ConfigError(
-            f"--threshold {aim} needs the thresholds that the fusion stage finds, and this run "
-            f"has none. Finish it with `depl fit RUN`, or find them with `depl fit RUN --from "
-            f"fusion`; or give a number."
-        )
-    precision = None if aim == "f1" else float(aim.partition("=")[2])
-    if per_band:
-        _print_bands(thresholds, aim, precision)
-        return thresholds.of_labels(model.train_counts, precision)
-    found = thresholds.best_f1 if precision is None else thresholds.for_precision(precision)
-    if found is None:
-        highest = float(thresholds.curve().precision.max(initial=0.0))
-        raise ConfigError(
-            f"--threshold {aim} is out of reach: on the validation slice even the most confident "
-            f"suggestions are right in only {highest:.1%} of the cases. Ask for a lower precision."
-        )
+    if per_band and thresholds is not None:
+        _print_bands(thresholds, aim, precision_of(aim))
+        return thresholds.of_labels(model.train_counts, precision_of(aim))
+    found = probability_for(aim, thresholds, "--threshold")
+    assert thresholds is not None
     expected = thresholds.curve().at(found)
     err.print(
         f"[dim]threshold {found:.3f}: expect {expected.precision:.0%} of the suggestions to be "

@@ -137,13 +137,18 @@ class LabelEditor:
             "describe", lambda: {"id": self._known(label_id), "text": _said(text, "description")}
         )
 
-    def rename(self, label_id: str, name: str) -> None:
-        """Replace a label's name."""
+    def rename(
+        self, label_id: str, name: str | None = None, alt_names: Sequence[str] | None = None
+    ) -> None:
+        """Replace a label's name, all its other names, or both."""
 
         def content() -> dict[str, Any]:
-            position = self._overlay.position[self._known(label_id)]
-            before = self._overlay.labels[position].name
-            return {"id": label_id, "name": _said(name, "name").strip(), "before": before}
+            label = self._overlay.labels[self._overlay.position[self._known(label_id)]]
+            new = label.name if name is None else _said(name, "name").strip()
+            found: dict[str, Any] = {"id": label_id, "name": new, "before": label.name}
+            if alt_names is not None:
+                found["alt_names"] = [_said(x, "other name").strip() for x in alt_names]
+            return found
 
         self._edit("rename", content)
 
@@ -321,7 +326,9 @@ class LabelEditor:
             elif entry.edit == "describe":
                 revert = overlay.describe(position, computed)
             else:
-                revert = overlay.rename(position, content["name"], computed)
+                revert = overlay.rename(
+                    position, _renamed(overlay.labels[position], entry), computed
+                )
         self._standing.append((entry, revert))
 
     def _kept(self, entry: Entry, kept: Mapping[int, tuple[str, bytes]]) -> Computed | None:
@@ -348,10 +355,15 @@ class LabelEditor:
         label = overlay.labels[position]
         if entry.edit == "describe":
             return self._maker.make([label], [content["text"]], [[]])
-        label = replace(label, name=content["name"])
+        label = _renamed(label, entry)
         if position in overlay.written:
             return self._maker.make([label], [overlay.descriptions[position]], [[]])
         return self._maker.make([label], [None], [[]], keywords=overlay.keywords[position])
+
+
+def _renamed(label: Label, entry: Entry) -> Label:
+    names = entry.content.get("alt_names", label.alt_names)
+    return replace(label, name=entry.content["name"], alt_names=tuple(names))
 
 
 def _labels_of(entry: Entry) -> list[Label]:

@@ -52,8 +52,8 @@ class Entry:
         What was done: add, describe, rename, remove or undo.
     content : mapping
         Its data: ``labels`` of an add (each with ``id``, ``name``, ``alt_names``, ``description``,
-        ``broader`` and ``examples``); ``id`` and ``text``, or ``name`` and ``before``, of the
-        others; ``of``, the entry that is cancelled, of an undo.
+        ``broader`` and ``examples``); ``id`` and ``text``, or ``name``, ``before`` and perhaps
+        ``alt_names``, of the others; ``of``, the entry that is cancelled, of an undo.
     digest : str
         Hash of its line.
     """
@@ -79,10 +79,20 @@ class Entry:
         if self.edit == "describe":
             return f"described {c['id']} as {c['text']!r}"
         if self.edit == "rename":
-            return f"renamed {c['id']} from {c['before']!r} to {c['name']!r}"
+            return _renamed(c)
         if self.edit == "remove":
             return f"removed {c['before']!r} ({c['id']})"
         return f"undid entry {c['of']}"
+
+
+def _renamed(content: Mapping[str, Any]) -> str:
+    before, now, others = content["before"], content["name"], content.get("alt_names")
+    also = "" if others is None else f"gave {content['id']} the other names {', '.join(others)}"
+    if others is not None and not others:
+        also = f"took the other names of {content['id']} away"
+    if also and before == now:
+        return also
+    return f"renamed {content['id']} from {before!r} to {now!r}" + (f" and {also}" if also else "")
 
 
 def _added(labels: Sequence[Mapping[str, Any]]) -> str:
@@ -221,7 +231,8 @@ def _check(entry: Entry) -> None:
             raise TypeError(f"undo of {c['of']!r}")
     else:
         fields = {"describe": ["text"], "rename": ["name", "before"], "remove": ["before"]}
-        _check_texts(c["id"], *(c[field] for field in fields[entry.edit]))
+        others = c.get("alt_names", []) if entry.edit == "rename" else []
+        _check_texts(c["id"], *(c[field] for field in fields[entry.edit]), *others)
 
 
 def _check_texts(*values: object) -> None:

@@ -160,10 +160,10 @@ class Overlay:
 
         return revert
 
-    def rename(self, position: int, name: str, computed: Computed) -> Revert:
-        """Give a label another name, and the description that goes with it."""
+    def rename(self, position: int, label: Label, computed: Computed) -> Revert:
+        """Give a label other names, and the description that goes with them."""
         restore = self._before(position)
-        self.labels[position] = replace(self.labels[position], name=name)
+        self.labels[position] = label
         self._set([position], computed)
         return restore
 

@@ -288,9 +288,11 @@ class Classifier:
         """Replace a label's description."""
         self._editor.describe(label_id, text)
 
-    def rename_label(self, label_id: str, name: str) -> None:
-        """Replace a label's name."""
-        self._editor.rename(label_id, name)
+    def rename_label(
+        self, label_id: str, name: str | None = None, alt_names: Sequence[str] | None = None
+    ) -> None:
+        """Replace a label's name, all its other names, or both."""
+        self._editor.rename(label_id, name, alt_names)
 
     def remove_label(self, label_id: str) -> None:
         """Never suggest a label again; its id can be reused."""

@@ -15,11 +15,13 @@ try:
     from fastapi import Depends, FastAPI, Request
     from fastapi.exceptions import RequestValidationError
     from starlette.exceptions import HTTPException
+    from starlette.middleware.cors import CORSMiddleware
     from starlette.responses import JSONResponse, Response
     from starlette.staticfiles import StaticFiles
 
     from depl.server import routes
     from depl.server.batching import Batching
+    from depl.server.examples import add_examples
     from depl.server.live_model import LiveModel
     from depl.server.metrics import Metrics
     from depl.server.middleware import Middleware
@@ -30,6 +32,13 @@ except ModuleNotFoundError as error:
 
 PAGE = Path(__file__).parent / "page"
 REFERENCE = Path(__file__).parent / "reference"
+
+_DESCRIPTION = """\
+`POST /v1/predict` suggests labels for texts; the rest explains, browses and changes them.
+
+A request that needs a token sends it as `Authorization: Bearer TOKEN`. Every answer with a status
+of 400 or more is `{"error": {"message": ...}}`. When the queue is full the status is 503, and the
+header `Retry-After` says in how many seconds to try again."""
 
 _POLICY = "Content-Security-Policy"
 _ITS_STYLES = "style-src 'self' 'unsafe-inline'; img-src 'self' data:"
@@ -72,6 +81,8 @@ def create_app(
     app = FastAPI(
         title="depl",
         summary="Labels for documents from a very large label set.",
+        description=_DESCRIPTION,
+        generate_unique_id_function=lambda route: route.name,
         version=__version__,
         lifespan=lifespan,
         # FastAPI's own documentation pages load scripts from other sites.
@@ -82,6 +93,14 @@ def create_app(
     )
     app.state.live_model = live
     app.add_middleware(Middleware, metrics=metrics, timeout=batching.timeout, access=access)
+    if access.origins:  # around the rest: pages of other sites must be able to read any answer
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=access.origins,
+            allow_methods=["GET", "POST", "PATCH", "DELETE"],
+            allow_headers=["Authorization", "Content-Type"],
+            expose_headers=["Retry-After"],
+        )
     app.include_router(routes.api(live, access))
     _add_operations(app, live, metrics, access)
     _add_files(app, PAGE, "/")
@@ -114,6 +133,8 @@ def _add_operations(app: FastAPI, live: LiveModel, metrics: Metrics, access: Acc
     # Open to everybody, like the files that show it: it says nothing of the run.
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            add_examples(app.openapi())
         return app.openapi()
 
 

@@ -32,7 +32,7 @@ class ExtractResponse(BaseModel):
 
 def router() -> APIRouter:
     """``POST /v1/extract``; who may read may use it."""
-    statuses = (401, 408, 413, 422, 501, 503, 504)
+    statuses = (401, 408, 413, 422, 429, 501, 503, 504)
     found = APIRouter(
         tags=["suggestions"], responses={x: {"model": ProblemResponse} for x in statuses}
     )

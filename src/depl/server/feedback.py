@@ -17,6 +17,7 @@ from depl.labels.feedback import Decision, Entry
 from depl.model.classifier import Classifier
 from depl.server import answers, schemas
 from depl.server.live_model import LiveModel
+from depl.server.security import token_name
 
 _LARGEST = 2**63 - 1  # that SQLite can compare
 
@@ -44,7 +45,7 @@ def router(
             decisions,
             id=body.id,
             source=body.source or "",
-            by=body.by or _token_name(request),
+            by=body.by or token_name(request),
         )
         return schemas.KeptFeedback(decisions=[_kept(entry) for entry in kept])
 
@@ -85,14 +86,25 @@ def router(
     ) -> schemas.KeptDecision:
         """Undo a decision; it stays in the history, marked as undone."""
         store = (await live.read(lambda model: model)).feedback.store
-        return _kept(await asyncio.to_thread(store.undo, number, by=by or _token_name(request)))
+        return _kept(await asyncio.to_thread(store.undo, number, by=by or token_name(request)))
 
     return made
 
 
-def _token_name(request: Request) -> str:
-    """Whose token the client has sent, where there are several."""
-    return str(getattr(request.state, "token", ""))
+async def keep_examples(live: LiveModel, label_id: str, texts: Sequence[str], *, by: str) -> None:
+    """Keep documents that have a label, for `depl learn`."""
+
+    def checked(model: Classifier) -> Classifier:
+        answers.position(model, label_id)
+        return model
+
+    store = (await live.read(checked)).feedback.store
+
+    def keep() -> None:
+        for text in texts:
+            store.add(text, [Decision(label_id, "added")], by=by)
+
+    await asyncio.to_thread(keep)
 
 
 def _kept(entry: Entry) -> schemas.KeptDecision:

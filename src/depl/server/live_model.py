@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from depl.core.errors import DeplError, RunError
+from depl.fusion.aims import probability_for
 from depl.model.classifier import Classifier
 from depl.server.answers import Question, present, suggest
 from depl.server.batching import Batcher, Batching, TooLateError
@@ -73,6 +74,10 @@ class LiveModel:
     async def suggest(self, questions: Sequence[Question]) -> list[list[SuggestedLabel]]:
         """The labels of each text."""
         return await self._batcher.submit(questions)
+
+    def probability_for(self, aim: str) -> float:
+        """The probability that a threshold in words stands for."""
+        return probability_for(aim, self._model.thresholds)
 
     async def read(self, function: Callable[[Classifier], T]) -> T:
         """The result of a function of the model; the function must not change the model."""

@@ -35,6 +35,7 @@ _PHRASES = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
     "literal_error": "must be {expected}",
+    "threshold": "must be a number, precision=P with P above 0 and at most 1, or f1",
     "model_attributes_type": "must be a JSON object",
 }
 

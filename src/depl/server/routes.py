@@ -15,7 +15,7 @@ from depl.model.classifier import Classifier
 from depl.server import answers, extraction, feedback, schemas
 from depl.server.answers import Question
 from depl.server.live_model import LiveModel
-from depl.server.security import Access
+from depl.server.security import Access, token_name
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ def _guard(access: Access, check: Any, *, shown: bool) -> list[Any]:  # noqa: AN
 
 
 def _problems(*statuses: int) -> Responses:
-    return {status: {"model": schemas.ProblemResponse} for status in (*statuses, 503, 504)}
+    return {status: {"model": schemas.ProblemResponse} for status in (*statuses, 422, 429, 503, 504)}
 
 
 def _suggesting(live: LiveModel) -> APIRouter:
@@ -55,7 +55,11 @@ def _suggesting(live: LiveModel) -> APIRouter:
     @router.post("/v1/predict")
     async def predict(body: schemas.PredictRequest, request: Request) -> schemas.PredictResponse:
         """Suggest labels for texts."""
-        wanted = (body.k, body.threshold, body.band, body.ancestors)
+        k, aim = body.k, body.threshold
+        if isinstance(aim, str):
+            k = k if "k" in body.model_fields_set else schemas.MAX_LABELS
+            aim = live.probability_for(aim)
+        wanted = (k, aim, body.band, body.ancestors)
         questions = [Question(text, *wanted) for text in body.texts]
         rows = await _while_connected(request, live.suggest(questions))
         return schemas.PredictResponse(results=[schemas.Suggestions(labels=row) for row in rows])
@@ -152,19 +156,25 @@ def _editing(live: LiveModel, access: Access) -> APIRouter:
         responses=_problems(404) | bad_body,
         dependencies=writing,
     )
-    async def change_label(label_id: LabelPath, body: schemas.LabelChange) -> schemas.WholeLabel:
-        """Change a label's name, its description or both."""
-        if not body.name and not body.description:
-            raise HTTPException(422, "Nothing to change: give a name, a description or both.")
+    async def change_label(
+        label_id: LabelPath, body: schemas.LabelChange, request: Request
+    ) -> schemas.WholeLabel:
+        """Change what is given: name, other names, description; give further examples."""
+        if not body.model_fields_set:
+            raise HTTPException(
+                422, "Nothing to change: give a name, alt_names, a description or examples."
+            )
 
         def changed(model: Classifier) -> schemas.WholeLabel:
             answers.position(model, label_id)
-            if body.name:
-                model.rename_label(label_id, body.name.strip())
+            if body.name or body.alt_names is not None:
+                model.rename_label(label_id, body.name.strip() or None, body.alt_names)
             if body.description:
                 model.describe_label(label_id, _tidy(body.description))
             return answers.whole_label(model, model.labels.index(label_id))
 
+        if body.examples:
+            await feedback.keep_examples(live, label_id, body.examples, by=token_name(request))
         return await live.change(changed)
 
     @router.delete(

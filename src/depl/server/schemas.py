@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
 
+from depl.core.errors import ConfigError
 from depl.evaluation.bands import BANDS
+from depl.fusion.aims import parse_threshold
 from depl.labels.feedback import Verdict
 
 MAX_TEXTS = 256
@@ -28,6 +40,26 @@ Description = Annotated[str, StringConstraints(min_length=1, max_length=5_000, p
 # To JSON, 5.0 is the whole number 5. Listed after the limits, so that OpenAPI has these as well.
 _WHOLE = BeforeValidator(lambda x: int(x) if isinstance(x, float) and x.is_integer() else x)
 
+_WORDS = r"^(f1|precision=(0?\.0*[1-9][0-9]*|1(\.0+)?))$"
+_LONGEST_WORDS = 40
+
+
+def _threshold(value: object) -> object:
+    """A number, or words in one spelling."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, str) and len(value) <= _LONGEST_WORDS:
+        with suppress(ConfigError):
+            return parse_threshold(value)
+    raise PydanticCustomError("threshold", "is no threshold")
+
+
+Threshold = Annotated[
+    float | str,
+    BeforeValidator(_threshold),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "pattern": _WORDS}]}),
+]
+
 if TYPE_CHECKING:
     Band: TypeAlias = str
     AnyBand: TypeAlias = str
@@ -48,11 +80,17 @@ class PredictRequest(_Body):
 
     texts: Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)]
     k: Annotated[
-        int, Field(ge=1, le=MAX_LABELS, description="Labels per text, at most."), _WHOLE
+        int,
+        Field(
+            ge=1,
+            le=MAX_LABELS,
+            description=f"Labels per text, at most; {MAX_LABELS} by default where a threshold in "
+            f"words says how many.",
+        ),
+        _WHOLE,
     ] = 5
     threshold: Annotated[
-        float | None,
-        Field(allow_inf_nan=False, description="Leave out labels with a lower probability."),
+        Threshold | None, Field(description="Leave out labels with a lower probability.")
     ] = None
     band: Annotated[Band | None, Field(description="Only labels of this band.")] = None
     ancestors: Annotated[
@@ -86,7 +124,20 @@ class LabelChange(_Body):
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
     name: Name = ""  # left out; pydantic does not validate defaults, but refuses an empty name
+    alt_names: Annotated[
+        list[Name] | None,
+        Field(
+            max_length=MAX_ALT_NAMES, description="All its other names, in place of those it has."
+        ),
+    ] = None
     description: Description = ""
+    examples: Annotated[
+        list[Text],
+        Field(
+            max_length=MAX_EXAMPLES,
+            description="Further documents with this label; they are kept as feedback.",
+        ),
+    ] = []
 
 
 class NewDecision(_Body):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 import time
 from collections import OrderedDict
@@ -26,7 +27,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
-
+# As browsers send it: in lower case, without a path, the port only where it is not the usual one.
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d+)?|https?://\[[0-9a-f:]+\](:\d+)?")
 _GUESSES = 10  # wrong tokens from one address before it has to wait
 _PAUSE = 60.0  # seconds that it waits, counted from the first of them
 _ADDRESSES = 10_000  # that are remembered
@@ -72,6 +74,9 @@ class Access:
         Whether nobody may change labels.
     hosts : tuple of str
         Names under which clients may address the service, besides those of this machine.
+    origins : tuple of str
+        Other sites, such as https://app.example.org, whose pages may read; with a token they may
+        do what the token allows.
     buckets : Buckets or None
         What limits the requests of each token or address.
     """
@@ -82,6 +87,7 @@ class Access:
     local_writes: bool = False
     read_only: bool = False
     hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
     buckets: Buckets | None = field(default=None, repr=False, compare=False)
     guesses: Guesses = field(default_factory=Guesses, repr=False, compare=False)
 
@@ -95,6 +101,12 @@ class Access:
             )
         if self.token_for_all and not self.known:
             raise ConfigError("A token for all requests needs a token. Set DEPL_TOKEN.")
+        for origin in self.origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise ConfigError(
+                    f"--cors-origin takes the address of a site without a path, such as "
+                    f"https://app.example.org or http://localhost:3000; got {origin[:100]!r}."
+                )
 
     @cached_property
     def known(self) -> tuple[Token, ...]:
@@ -159,6 +171,8 @@ class Access:
         origin = request.headers.get("origin")
         if origin is None:
             return
+        if self.known and origin in self.origins:
+            return
         host = request.headers.get("host", "")
         if _netloc(origin) != host and _name_of(_netloc(origin)) not in self.hosts:
             raise HTTPException(403, "Pages of other sites may not change anything here.")
@@ -207,6 +221,11 @@ class Access:
                 f"The token of {token.name} may {token.role.in_words}, but not {role.in_words}. "
                 f"Ask for one with the role {role.name.lower()}.",
             )
+
+
+def token_name(request: Request) -> str:
+    """Whose token the client has sent, once it was checked; empty where there is none."""
+    return str(getattr(request.state, "token", ""))
 
 
 def _shown(authorization: str) -> str:
