@@ -46,7 +46,8 @@ def _guard(access: Access, check: Any, *, shown: bool) -> list[Any]:  # noqa: AN
 
 
 def _problems(*statuses: int) -> Responses:
-    return {status: {"model": schemas.ProblemResponse} for status in (*statuses, 422, 429, 503, 504)}
+    always = (422, 429, 503, 504)
+    return {status: {"model": schemas.ProblemResponse} for status in (*statuses, *always)}
 
 
 def _suggesting(live: LiveModel) -> APIRouter:
