@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from depl.core import progress
+from depl.core.cluster import connected
 from depl.core.corpus import Corpus
 from depl.core.ranking import Ranking
 from depl.evaluation import scores
@@ -24,6 +25,7 @@ def fit(
     out: str | Path,
     config: Config | str | Path | Mapping[str, Any] | None = None,
     overwrite: bool = False,
+    ray: str | None = None,
 ) -> Classifier:
     """Train on a corpus and keep everything in a run folder; an interrupted fit is continued.
 
@@ -38,9 +40,16 @@ def fit(
         file, nested settings; None means the defaults.
     overwrite : bool
         Replace a run on another corpus that is in the folder.
+    ray : str or None
+        Do the sparse stages on a Ray cluster: "local", "auto" or the address of its head. None:
+        on this machine. The result is the same.
     """
-    with progress.shown_in_notebook():
-        run = pipeline.fit(corpus, out, Config.load(config), overwrite=overwrite)
+    settings = Config.load(config)
+    with (
+        progress.shown_in_notebook(),
+        connected(ray, workers=settings.threads or None) as executor,
+    ):
+        run = pipeline.fit(corpus, out, settings, overwrite=overwrite, executor=executor)
     return Classifier.load(run.path)
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from depl.core import executor
 from depl.core.corpus import Dataset
 from depl.core.errors import ConfigError, CorpusError, DeplError, MissingExtraError, NotFittedError
 from depl.core.workers import map_in_processes
@@ -291,11 +292,11 @@ def test_worker_processes_do_not_change_the_result(dataset: Dataset, monkeypatch
     X = alone.fit_transform(texts)
     asked: list[int] = []
 
-    def spy(function, chunks, processes):
+    def spy(function, chunks, processes, ahead):
         asked.append(processes)
-        return map_in_processes(function, chunks, processes)
+        return map_in_processes(function, chunks, processes, ahead)
 
-    monkeypatch.setattr(tfidf, "map_in_processes", spy)
+    monkeypatch.setattr(executor, "map_in_processes", spy)
     monkeypatch.setattr(tfidf, "_SERIAL_BELOW", 1)
     monkeypatch.setattr(tfidf, "_CHUNK", 7)
     together = TfidfFeatures(n_jobs=2)

@@ -21,6 +21,7 @@ from depl.cli.options import (
     Language,
     OnError,
     Overrides,
+    Ray,
     TextColumns,
     VocabularyFile,
 )
@@ -30,6 +31,7 @@ from depl.run.recipes import RECIPES
 
 if TYPE_CHECKING:
     from depl.core.corpus import Corpus
+    from depl.core.executor import Executor
     from depl.pipeline.fit import Event
     from depl.run.config import Config
 
@@ -83,23 +85,25 @@ def fit(
     ] = False,
     format: Format = None,
     on_error: OnError = "stop",
+    ray: Ray = None,
 ) -> None:
     """Train on a table or on a corpus folder.
 
     To continue an interrupted run, repeat the command or call `depl fit RUN`.
     """
     from depl.core.aside import set_aside
+    from depl.core.cluster import connected
     from depl.readers.columns import Columns
     from depl.readers.corpora import read_records, split_names
     from depl.run.config import Config
     from depl.run.folder import Run
 
     if out is None or Run(corpus).has_manifest:
-        _continue(corpus, out, config, overrides or [], until, redo_from)
+        _continue(corpus, out, config, overrides or [], until, redo_from, ray)
         return
     settings = Config.load(config, overrides or [])  # before any long work: mistakes show at once
     columns = Columns.asked(text, labels, id, label_separator, merge=not labels_as_they_are)
-    with progress():
+    with progress(), connected(ray, workers=settings.threads or None) as executor:
         data, taken = read_records(
             corpus,
             columns,
@@ -123,6 +127,7 @@ def fit(
             until=until,
             redo_from=redo_from,
             overwrite=overwrite,
+            executor=executor,
         )
         if until is None:
             print_next(out, corpus)
@@ -135,8 +140,10 @@ def _continue(
     overrides: Sequence[str],
     until: str | None,
     redo_from: str | None,
+    ray: str | None,
 ) -> None:
     """Continue a run, such as one that was copied from another machine."""
+    from depl.core.cluster import connected
     from depl.pipeline import fit as pipeline
     from depl.run import manifest
     from depl.run.config import Config
@@ -154,9 +161,18 @@ def _continue(
         )
     manifest.restore(run)
     settings = (Run(run).config() if config is None else Config.load(config)).changed(overrides)
-    with progress(), remarking(_what_is_kept):
+    workers = settings.threads or None
+    with progress(), remarking(_what_is_kept), connected(ray, workers=workers) as executor:
         err.print(f"continuing {escape(str(run))}")
-        pipeline.fit(None, run, settings, until=until, redo_from=redo_from, observe=_report)
+        pipeline.fit(
+            None,
+            run,
+            settings,
+            until=until,
+            redo_from=redo_from,
+            executor=executor,
+            observe=_report,
+        )
         if until is None:
             print_next(run)
 
@@ -171,6 +187,7 @@ def fit_corpus(
     until: str | None = None,
     redo_from: str | None = None,
     overwrite: bool = False,
+    executor: Executor | None = None,
 ) -> None:
     """Make the run from documents already read, and print every stage."""
     from depl.pipeline import fit as pipeline
@@ -190,6 +207,7 @@ def fit_corpus(
             until=until,
             redo_from=redo_from,
             overwrite=overwrite,
+            executor=executor,
             observe=_report,
         )
 

@@ -79,4 +79,13 @@ Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change one setting; may be repeated."),
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="local|auto|HOST:PORT",
+        help="Work on a Ray cluster: on this machine, on the one it is a node of, or by the "
+        "address of its head (pip install 'depl[ray]').",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -17,8 +17,9 @@ import pickle
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
 from queue import SimpleQueue
@@ -27,6 +28,7 @@ from typing import IO, Any, TypeVar
 
 from depl.core.errors import DeplError
 
+F = TypeVar("F")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -34,7 +36,30 @@ _NAME = "depl-worker"
 _START = "import sys; sys.path[:] = {path!r}; from depl.core.workers import work; work()"
 
 
-def map_in_processes(function: Callable[[T], R], items: Iterable[T], processes: int) -> Iterator[R]:
+def in_order(
+    begin: Callable[[T], F], result: Callable[[F], R], items: Iterable[T], ahead: int | None = None
+) -> Iterator[R]:
+    """Begin the work on all items, or on so many ahead; yield the results in the items' order.
+
+    Examples
+    --------
+    >>> begun = []
+    >>> results = in_order(begun.append, lambda _: len(begun), [1, 2, 3, 4, 5], ahead=2)
+    >>> next(results), next(results)
+    (2, 3)
+    """
+    pending: deque[F] = deque()
+    for item in items:
+        pending.append(begin(item))
+        if len(pending) == ahead:
+            yield result(pending.popleft())
+    while pending:
+        yield result(pending.popleft())
+
+
+def map_in_processes(
+    function: Callable[[T], R], items: Iterable[T], processes: int, ahead: int | None = None
+) -> Iterator[R]:
     """The results of a function for all items, in their order, from worker processes.
 
     Parameters
@@ -45,13 +70,15 @@ def map_in_processes(function: Callable[[T], R], items: Iterable[T], processes: 
         What to call it with.
     processes : int
         How many workers.
+    ahead : int or None
+        How many items are taken before their turn; None: all of them at once.
     """
     with _Workers(function, processes) as workers:
-        yield from workers.map(items)
+        yield from workers.map(items, ahead)
 
 
 def map_in_threads(
-    function: Callable[[T], R], items: Iterable[T], threads: int | None
+    function: Callable[[T], R], items: Iterable[T], threads: int | None, ahead: int | None = None
 ) -> Iterator[R]:
     """The results of a function for all items, in their order, from threads; None: one per core.
 
@@ -61,12 +88,21 @@ def map_in_threads(
         yield from map(function, items)
         return
     pool = thread_pool(threads or os.cpu_count() or 1)
-    futures = [pool.submit(function, item) for item in items]
+    pending: set[Future[R]] = set()
+
+    def begin(item: T) -> Future[R]:
+        future = pool.submit(function, item)
+        pending.add(future)
+        return future
+
+    def result(future: Future[R]) -> R:
+        pending.discard(future)
+        return future.result()
+
     try:
-        for future in futures:
-            yield future.result()
+        yield from in_order(begin, result, items, ahead)
     finally:
-        wait([future for future in futures if not future.cancel()])
+        wait([future for future in pending if not future.cancel()])
 
 
 @cache
@@ -112,8 +148,8 @@ class _Workers:
                 with suppress(BrokenPipeError):  # by what a killed worker had not read
                     pipe.close()
 
-    def map(self, items: Iterable[Any]) -> Iterator[Any]:
-        return self._pool.map(self._call, items)
+    def map(self, items: Iterable[Any], ahead: int | None) -> Iterator[Any]:
+        return in_order(lambda x: self._pool.submit(self._call, x), Future.result, items, ahead)
 
     def _call(self, item: object) -> object:
         worker = self._free.get()

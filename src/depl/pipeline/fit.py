@@ -27,6 +27,7 @@ import numpy as np
 from depl.core import storage
 from depl.core.corpus import Corpus
 from depl.core.errors import ConfigError, RunError
+from depl.core.executor import Executor
 from depl.pipeline.stages import STAGE_NAMES, STAGES, Stage, dependents
 from depl.pipeline.work import Work
 from depl.run import manifest as manifests
@@ -65,6 +66,7 @@ def fit(
     until: str | None = None,
     redo_from: str | None = None,
     overwrite: bool = False,
+    executor: Executor | None = None,
     observe: Callable[[Event], None] = lambda event: None,
 ) -> Run:
     """Make, or finish, a run.
@@ -87,6 +89,9 @@ def fit(
         Make this stage and those that need it again even if they are valid.
     overwrite : bool
         Replace a run on another corpus.
+    executor : Executor or None
+        What does the parallel work of the sparse stages, such as a cluster; None: this machine.
+        The result does not depend on it.
     observe : callable
         Called with an ``Event`` for every stage: kept, started, done.
 
@@ -139,7 +144,15 @@ def fit(
             if stage.wanted(config):
                 inputs = {name: made[name] for name in stage.needs if name in made}
                 made[stage.name] = _bring_up_to_date(
-                    run, stage, config, inputs, before, stage.name in redone, team, observe
+                    run,
+                    stage,
+                    config,
+                    inputs,
+                    before,
+                    stage.name in redone,
+                    team,
+                    executor,
+                    observe,
                 )
             if stage.name == until:
                 break
@@ -176,6 +189,7 @@ def _bring_up_to_date(
     before: dict[str, Any],
     forced: bool,
     team: Processes | None,
+    executor: Executor | None,
     observe: Callable[[Event], None],
 ) -> str:
     """Make a stage unless it is valid; returns its fingerprint."""
@@ -206,7 +220,8 @@ def _bring_up_to_date(
     with storage.whole_folder(folder) as temporary:
         if shared is not None:
             shared.agree(str(scratch))
-        remark = stage.make(Work(Run(run.path), config, temporary, scratch, shared)) or ""
+        work = Work(Run(run.path), config, temporary, scratch, shared, executor)
+        remark = stage.make(work) or ""
         if shared is not None:
             shared.wait()
         files = manifests.as_json(temporary)

@@ -16,7 +16,7 @@ def make_fusion(work: Work) -> None:
     held_out, fold = run.slice.held_out, run.slice.fold[run.slice.held_out]
     X, depth = run.train_vectors()[held_out], config.fusion.depth
     folds = range(run.slice.n_folds)
-    by_fold = [run.held_out_svm(f).rank(X[fold == f], depth) for f in folds]
+    by_fold = [run.held_out_svm(f).rank(X[fold == f], depth, work.executor) for f in folds]
     in_order = np.argsort(np.argsort(fold, kind="stable"))
     rankings = {
         "svm": Ranking.concatenate(by_fold).take(in_order),

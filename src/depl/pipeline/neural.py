@@ -45,7 +45,7 @@ def make_negatives(work: Work) -> None:
     for fold in FOLDS:
         # A document's own labels are skipped, so there must be room for them.
         depth = work.config.retrieval.hard_negatives + most
-        ranking = run.svm(fold).rank(X[run.rows(fold)], min(depth, len(run.labels)))
+        ranking = run.svm(fold).rank(X[run.rows(fold)], min(depth, len(run.labels)), work.executor)
         storage.write_ranking(work.folder / f"{fold}.safetensors", ranking)
 
 

@@ -33,7 +33,7 @@ def make_features(work: Work) -> str:
     """Texts to tf-idf."""
     config = work.config
     features = TfidfFeatures(**config.section("features"), n_jobs=config.threads or None)
-    X = features.fit_transform(work.run.train().texts)
+    X = features.fit_transform(work.run.train().texts, work.executor)
     features.save(work.folder)
     write_matrix(work.folder / "X.safetensors", X)
     found = " (found)" if config.features.language == AUTO else ""
@@ -46,9 +46,11 @@ def make_linear(work: Work) -> None:
     settings = _svm_settings(work.config)
     grid = settings.pop("C_grid")
     if grid:
-        settings["C"], scores = choose_C(X, Y, grid, work.config.validation, **settings)
+        settings["C"], scores = choose_C(
+            X, Y, grid, work.config.validation, executor=work.executor, **settings
+        )
         storage.write_json(work.folder / "choice.json", scores)
-    OneVsAllSVM(**settings).fit(X, Y).save(work.folder)
+    OneVsAllSVM(**settings).fit(X, Y, work.executor).save(work.folder)
 
 
 def make_slice(work: Work) -> None:
@@ -72,7 +74,8 @@ def make_held_out(work: Work) -> None:
     X, Y = run.train_vectors(), run.Y
     for fold in range(run.slice.n_folds):
         rest = run.slice.rest(fold)
-        OneVsAllSVM(**settings).fit(X[rest], Y[rest]).save(work.folder / str(fold))
+        svm = OneVsAllSVM(**settings).fit(X[rest], Y[rest], work.executor)
+        svm.save(work.folder / str(fold))
 
 
 def make_descriptions(work: Work) -> None:

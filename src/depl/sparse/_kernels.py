@@ -151,8 +151,8 @@ def top_scores(  # type: ignore[no-untyped-def]
             t = indices[p]
             for q in range(w_indptr[t], w_indptr[t + 1]):
                 scores[w_labels[q]] += v * w_values[q]
-        best = out_labels[i]
-        value = out_scores[i]
+        best = out_labels[i - first]
+        value = out_scores[i - first]
         filled = 0
         for label in range(n_labels):
             s = scores[label]

@@ -8,7 +8,8 @@ where b is the weight of a constant feature of value 1, so it is regularised lik
 liblinear's ``-s 1 -B 1`` and ``-s 3 -B 1``). Labels are solved in blocks of 64 by dual coordinate
 descent: sweeps over the documents that still change, a sweep over all documents when those have
 converged, and an exact check of every label's duality gap before the block counts as solved. A
-block depends only on its labels and the seed, so threads do not change the result.
+block depends only on its labels and the seed, so neither the number of threads nor that of machines
+changes the result.
 
 Two corrections follow the optimisation, both chosen on slices of EURLEX57K's and TIB-en's training
 documents, where each raised P, PSP and tail macro-F1 together: small weights are noise and are
@@ -20,18 +21,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csc_array, csr_array, vstack
 
 from depl.core.errors import CorpusError, NotFittedError, RunError
+from depl.core.executor import Executor, LocalExecutor
 from depl.core.progress import track
 from depl.core.ranking import Ranking
 from depl.core.storage import read_settings, read_tensors, write_json, write_tensors
-from depl.core.workers import map_in_threads
 from depl.sparse import _kernels
 
 _SETTINGS = ("loss", "C", "cull", "rare_bonus", "tol", "seed")
@@ -50,10 +52,10 @@ _CALM = 0.1  # check the gap once no document changes by more than this
 _INNER = 0.3  # return to all documents when the largest change has shrunk to this share
 _SWEEPS = 10  # at most, over the changing documents between two sweeps over all of them
 _MAX_FULL_SWEEPS = 60
-_RANK_CHUNK = 256  # documents a thread ranks at a time
+_RANK_CHUNK = 256  # documents a worker ranks at a time
 
 
-_ByTerm = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+_Compressed = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
 class OneVsAllSVM:
@@ -105,31 +107,25 @@ class OneVsAllSVM:
         self.tol = tol
         self.seed = seed
         self.n_threads = n_threads
-        self._turned: tuple[csr_array, _ByTerm] | None = None
+        self._turned: tuple[csr_array, _Compressed] | None = None
 
-    def fit(self, X: csr_array, Y: csr_array) -> OneVsAllSVM:
-        """Solve every label; X is documents x terms, Y documents x labels."""
+    def fit(self, X: csr_array, Y: csr_array, executor: Executor | None = None) -> OneVsAllSVM:
+        """Solve every label; X is documents x terms, Y documents x labels.
+
+        The blocks are solved by the executor; None: by ``n_threads`` threads.
+        """
         if X.shape[0] != Y.shape[0]:
             raise CorpusError(f"X has {X.shape[0]} documents and Y has {Y.shape[0]}.")
-        # Terms from common to rare: the rows of W that are used most are then adjacent in the
-        # cache, which makes a solve a sixth faster than in alphabetical order.
-        by_frequency = np.argsort(-np.bincount(X.indices, minlength=X.shape[1]), kind="stable")
-        documents = _Rows(csr_array(X.tocsc()[:, by_frequency]))
-        place = np.argsort(by_frequency)
+        executor = executor or LocalExecutor(self.n_threads)
         by_label = Y.tocsc()
         counts = np.diff(by_label.indptr)
         order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
         blocks = _blocks(order)
-
-        def solve(b: int) -> tuple[csr_array, NDArray[np.float32], NDArray[np.float32]]:
-            rng = np.random.default_rng([self.seed, b])
-            W, gap = self._solve_block(documents, csr_array(by_label[:, blocks[b]]), rng)
-            return _cull(W[place].T, self.cull), W[-1], gap
-
+        problem = _Problem.of(self, X, by_label, blocks)
         self.bias_ = np.full(Y.shape[1], -np.inf, np.float32)
         self.gap_ = np.zeros(Y.shape[1], np.float32)
         rows: list[csr_array] = []
-        solved = map_in_threads(solve, range(len(blocks)), self.n_threads)
+        solved = executor.map(_solve, problem, range(len(blocks)))
         for block, (weights, bias, gap) in zip(
             blocks, track(solved, "svm blocks", total=len(blocks)), strict=True
         ):
@@ -139,34 +135,24 @@ class OneVsAllSVM:
         self.weights_ = _place_rows(rows, blocks, (Y.shape[1], X.shape[1]))
         return self
 
-    def rank(self, X: csr_array, k: int) -> Ranking:
-        """The k best labels of every document, among those that have weights."""
+    def rank(self, X: csr_array, k: int, executor: Executor | None = None) -> Ranking:
+        """The k best labels of every document, among those that have weights.
+
+        The documents are ranked by the executor; None: by ``n_threads`` threads.
+        """
         if not hasattr(self, "weights_"):
             raise NotFittedError(self)
-        documents = _Rows(X)
-        w_indptr, w_labels, w_data = self._by_term()
-        out = Ranking.empty(X.shape[0], k)
-
-        def rank_chunk(first: int) -> None:
-            _kernels.top_scores(
-                *documents.arrays,
-                first,
-                min(first + _RANK_CHUNK, X.shape[0]),
-                w_indptr,
-                w_labels,
-                w_data,
-                self.bias_,
-                out.indices,
-                out.scores,
-            )
-
-        starts = range(0, X.shape[0], _RANK_CHUNK)
-        if len(starts) == 1:
-            rank_chunk(0)  # a service ranks few texts, often: a new thread each time costs memory
-            return out
-        ranked = map_in_threads(rank_chunk, starts, self.n_threads)
-        for _ in track(ranked, "svm ranking", total=len(starts)):
-            pass
+        ranked = _Ranked(_Rows(X), self._by_term(), unwritable(self.bias_), k)
+        n = X.shape[0]
+        chunks = [(first, min(first + _RANK_CHUNK, n)) for first in range(0, n, _RANK_CHUNK)]
+        if len(chunks) == 1:
+            return _rank(ranked, chunks[0])  # a service ranks few texts, often, and needs no thread
+        executor = executor or LocalExecutor(self.n_threads)
+        out = Ranking.empty(n, k)
+        parts = executor.map(_rank, ranked, chunks)
+        parts = track(parts, "svm ranking", total=len(chunks))
+        for (first, last), part in zip(chunks, parts, strict=True):
+            out.indices[first:last], out.scores[first:last] = part.indices, part.scores
         return out
 
     def with_labels(self, weights: csr_array) -> OneVsAllSVM:
@@ -207,54 +193,16 @@ class OneVsAllSVM:
             )
         return svm
 
-    def _by_term(self) -> _ByTerm:
+    def _by_term(self) -> _Compressed:
         """The weights term by term, as ranking reads them; transposed once per ``weights_``.
 
         Ranking a single text takes less time than transposing them.
         """
         if self._turned is None or self._turned[0] is not self.weights_:
             turned = self.weights_.tocsc()
-            arrays = turned.indptr.astype(np.int64), turned.indices.astype(np.int32), turned.data
+            arrays = _kernel_arrays(turned.indptr, turned.indices, turned.data)
             self._turned = self.weights_, arrays
         return self._turned[1]
-
-    def _solve_block(
-        self, documents: _Rows, Y: csr_array, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Solve the labels of a block together; returns weights, with biases below, and gaps."""
-        n_docs, n_labels = Y.shape
-        C = np.float32(self.C)
-        squared = self.loss == "squared_hinge"
-        upper = np.float32(np.inf) if squared else C
-        diagonal = np.float32(0.5 / self.C if squared else 0.0)
-        positives = (Y.indptr.astype(np.int64), Y.indices.astype(np.int32))
-        width = -(-n_labels // _LINE) * _LINE
-        W = np.zeros((documents.n_terms + 1, width), np.float32)
-        A = np.zeros((n_docs, width), np.float32)
-        problem = (*documents.arrays, *positives, W, A)
-
-        def sweep(order: NDArray[np.int64]) -> tuple[int, float]:
-            moved = _kernels.sweep(*problem, documents.norms, order, upper, diagonal, still)
-            return int(moved[0]), float(moved[1])
-
-        still, calm = _STILL, _CALM
-        gap = np.full(n_labels, np.inf)
-        for _ in range(_MAX_FULL_SWEEPS):
-            order = rng.permutation(n_docs)
-            moving, farthest = sweep(order)
-            if farthest < calm:
-                primal, dual = _kernels.check(*problem, C, diagonal, squared)
-                gap = ((primal - dual) / primal)[:n_labels]
-                if gap.max() < self.tol:
-                    break
-                calm, still = 0.7 * farthest, np.float32(min(float(still), 0.05 * farthest))
-            at_start = farthest
-            for _ in range(_SWEEPS):
-                if moving == 0 or farthest < _INNER * at_start:
-                    break
-                order = rng.permutation(order[:moving])
-                moving, farthest = sweep(order)
-        return W[:, :n_labels], gap.astype(np.float32)
 
 
 class _Rows:
@@ -262,10 +210,123 @@ class _Rows:
 
     def __init__(self, X: csr_array) -> None:
         data = X.data.astype(np.float32, copy=False)
-        self.arrays = (X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), data)
+        self.arrays = _kernel_arrays(X.indptr, X.indices, data)
         self.n_terms = int(X.shape[1])
         squares = csr_array((data * data, X.indices, X.indptr), shape=X.shape).sum(axis=1)
-        self.norms = (np.asarray(squares).ravel() + 1.0).astype(np.float32)  # 1: the bias term
+        norms = (np.asarray(squares).ravel() + 1.0).astype(np.float32)  # 1: the bias term
+        self.norms = unwritable(norms)
+
+
+def _kernel_arrays(
+    indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[np.float32]
+) -> _Compressed:
+    """Row or column pointers, indices and values, of the types the kernels are compiled for."""
+    wide, narrow = indptr.astype(np.int64), indices.astype(np.int32, copy=False)
+    return unwritable(wide), unwritable(narrow), unwritable(data)
+
+
+def unwritable(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, not to be written to.
+
+    What comes from another process through shared memory is so, too: the kernels are then compiled
+    once, for both.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What all blocks of a fit have in common."""
+
+    documents: _Rows
+    place: NDArray[np.int64]  # of each term in X among those of ``documents``
+    by_label: csc_array
+    blocks: Sequence[NDArray[np.int64]]
+    loss: Loss
+    C: float
+    cull: float
+    tol: float
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        svm: OneVsAllSVM,
+        X: csr_array,
+        by_label: csc_array,
+        blocks: Sequence[NDArray[np.int64]],
+    ) -> _Problem:
+        # Terms from common to rare: the rows of W that are used most are then adjacent in the
+        # cache, which makes a solve a sixth faster than in alphabetical order.
+        by_frequency = np.argsort(-np.bincount(X.indices, minlength=X.shape[1]), kind="stable")
+        documents = _Rows(csr_array(X.tocsc()[:, by_frequency]))
+        place = np.argsort(by_frequency)
+        settings = (svm.loss, svm.C, svm.cull, svm.tol, svm.seed)
+        return cls(documents, place, by_label, blocks, *settings)
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """What all chunks of a ranking have in common."""
+
+    documents: _Rows
+    by_term: _Compressed
+    bias: NDArray[np.float32]
+    k: int
+
+
+def _rank(ranked: _Ranked, chunk: tuple[int, int]) -> Ranking:
+    """The best labels of the documents of a chunk."""
+    first, last = chunk
+    out = Ranking.empty(last - first, ranked.k)
+    _kernels.top_scores(
+        *ranked.documents.arrays, first, last, *ranked.by_term, ranked.bias, out.indices, out.scores
+    )
+    return out
+
+
+def _solve(
+    problem: _Problem, number: int
+) -> tuple[csr_array, NDArray[np.float32], NDArray[np.float32]]:
+    """Solve the labels of a block together; returns weights, biases and gaps."""
+    Y = csr_array(problem.by_label[:, problem.blocks[number]])
+    documents, rng = problem.documents, np.random.default_rng([problem.seed, number])
+    n_docs, n_labels = Y.shape
+    C = np.float32(problem.C)
+    squared = problem.loss == "squared_hinge"
+    upper = np.float32(np.inf) if squared else C
+    diagonal = np.float32(0.5 / problem.C if squared else 0.0)
+    positives = (Y.indptr.astype(np.int64), Y.indices.astype(np.int32))
+    width = -(-n_labels // _LINE) * _LINE
+    W = np.zeros((documents.n_terms + 1, width), np.float32)
+    A = np.zeros((n_docs, width), np.float32)
+    arrays = (*documents.arrays, *positives, W, A)
+
+    def sweep(order: NDArray[np.int64]) -> tuple[int, float]:
+        moved = _kernels.sweep(*arrays, documents.norms, order, upper, diagonal, still)
+        return int(moved[0]), float(moved[1])
+
+    still, calm = _STILL, _CALM
+    gap = np.full(n_labels, np.inf)
+    for _ in range(_MAX_FULL_SWEEPS):
+        order = rng.permutation(n_docs)
+        moving, farthest = sweep(order)
+        if farthest < calm:
+            primal, dual = _kernels.check(*arrays, C, diagonal, squared)
+            gap = ((primal - dual) / primal)[:n_labels]
+            if gap.max() < problem.tol:
+                break
+            calm, still = 0.7 * farthest, np.float32(min(float(still), 0.05 * farthest))
+        at_start = farthest
+        for _ in range(_SWEEPS):
+            if moving == 0 or farthest < _INNER * at_start:
+                break
+            order = rng.permutation(order[:moving])
+            moving, farthest = sweep(order)
+    weights = W[:, :n_labels]
+    return _cull(weights[problem.place].T, problem.cull), weights[-1], gap.astype(np.float32)
 
 
 def _blocks(order: NDArray[np.int64]) -> list[NDArray[np.int64]]:

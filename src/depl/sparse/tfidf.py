@@ -15,6 +15,7 @@ from 21.5 to 19.5) they do not pay, and on many they make the SVM four times as 
 from __future__ import annotations
 
 import logging
+import operator
 import os
 import re
 import unicodedata
@@ -30,10 +31,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from depl.core.errors import ConfigError, CorpusError, MissingExtraError, NotFittedError
+from depl.core.executor import Executor, LocalExecutor
 from depl.core.progress import track
 from depl.core.storage import read_settings, read_table, write_json, write_table
 from depl.core.texts import as_texts
-from depl.core.workers import map_in_processes
 from depl.sparse import languages
 from depl.sparse.languages import fold
 
@@ -47,6 +48,7 @@ _SETTINGS = ("analyzer", "language", "pairs", "min_df", "max_df", "sublinear_tf"
 
 WORD = re.compile(r"\w\w+")
 _CHUNK = 1_000  # documents a worker takes at a time
+_AHEAD = 4  # chunks per worker that are on their way to it
 _PORTION = 4_096  # documents that are weighted at a time
 _SHORT = 300  # words of a text on average, for pairs to be taken
 _FEW = 3_000_000  # words of all texts together
@@ -122,12 +124,15 @@ class TfidfFeatures:
         self.fit_transform(texts)
         return self
 
-    def fit_transform(self, texts: Sequence[str]) -> csr_array:
-        """Learn the terms and return the vectors of the same texts (documents x terms, float32)."""
+    def fit_transform(self, texts: Sequence[str], executor: Executor | None = None) -> csr_array:
+        """Learn the terms and return the vectors of the same texts (documents x terms, float32).
+
+        The words are counted by the executor; None: by ``n_jobs`` processes.
+        """
         texts = as_texts(texts)
         self.language_ = self._find_language(texts)
         self.pairs_ = _are_short(texts) if self.pairs == "auto" else self.pairs == "yes"
-        forms, counts = self._count_forms(texts)
+        forms, counts = self._count_forms(texts, executor)
         occurrences = np.bincount(counts.indices, counts.data, minlength=len(forms))
         of_form = _commonest_spellings(self._terms_of(forms), occurrences)
         # Not np.unique: its array would need as much memory for every term as for the longest.
@@ -260,30 +265,22 @@ class TfidfFeatures:
         lemma = dict(zip(words, languages.lemmas(words, self.language_), strict=True))
         return [lemma.get(form) or _pair(*map(lemma.__getitem__, form.split())) for form in forms]
 
-    def _count_forms(self, texts: Sequence[str]) -> tuple[list[str], csr_array]:
+    def _count_forms(
+        self, texts: Sequence[str], executor: Executor | None = None
+    ) -> tuple[list[str], csr_array]:
         """Distinct forms in a reproducible order, and documents x forms counts."""
         chunks = [texts[i : i + _CHUNK] for i in range(0, len(texts), _CHUNK)] or [[]]
         position: defaultdict[str, int] = defaultdict(count().__next__)
         parts = []
         counter = _counter(self.analyzer, self.language_, self.pairs_)
-        done = self._map(counter, chunks, len(texts))
+        jobs = min(self.n_jobs or os.cpu_count() or 1, len(chunks))
+        executor = executor or LocalExecutor(jobs if len(texts) >= _SERIAL_BELOW else 1)
+        done = executor.map(operator.call, counter, chunks, compiled=False, ahead=_AHEAD)
         for forms, counts in track(done, "words", total=len(texts), step=_CHUNK):
             here = np.fromiter(map(position.__getitem__, forms), np.int64, len(forms))
             parts.append((here, counts))
         shaped = [_add_columns(counts, here, len(position)) for here, counts in parts]
         return list(position), csr_array(vstack(shaped, format="csr"))
-
-    def _map(
-        self,
-        count_chunk: Callable[[Sequence[str]], tuple[list[str], csr_array]],
-        chunks: Sequence[Sequence[str]],
-        n_texts: int,
-    ) -> Iterator[tuple[list[str], csr_array]]:
-        jobs = self.n_jobs or os.cpu_count() or 1
-        if jobs == 1 or n_texts < _SERIAL_BELOW:
-            yield from map(count_chunk, chunks)
-            return
-        yield from map_in_processes(count_chunk, chunks, min(jobs, len(chunks)))
 
 
 def _counter(
@@ -389,9 +386,9 @@ def _count(documents: Iterator[list[str]], pairs: bool) -> tuple[list[str], csr_
 
 def _add_columns(counts: csr_array, column: NDArray[np.int64], n_columns: int) -> csr_array:
     """Map each column to a new one; columns mapped to the same one are added."""
-    moved = csr_array(
-        (counts.data, column[counts.indices].astype(np.int32), counts.indptr),
-        shape=(counts.shape[0], n_columns),
-    )
+    # What another machine has counted cannot be written to, and columns are added in place.
+    data, indptr = (np.require(x, requirements="W") for x in (counts.data, counts.indptr))
+    indices = column[counts.indices].astype(np.int32)
+    moved = csr_array((data, indices, indptr), shape=(counts.shape[0], n_columns))
     moved.sum_duplicates()
     return moved

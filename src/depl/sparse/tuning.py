@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from depl.core.corpus import held_out_folds
+from depl.core.executor import Executor
 from depl.evaluation import metrics
 from depl.sparse.svm import OneVsAllSVM
 
@@ -22,6 +23,7 @@ def choose_C(  # noqa: N802 - C is what everybody calls it
     fraction: float,
     *,
     seed: int,
+    executor: Executor | None = None,
     **settings: Any,  # noqa: ANN401 - whatever else OneVsAllSVM takes
 ) -> tuple[float, list[dict[str, float]]]:
     """Pick the C with the best mean of P@5 and PSP@5 on a random slice of the documents.
@@ -38,6 +40,8 @@ def choose_C(  # noqa: N802 - C is what everybody calls it
         Share of the documents in the slice.
     seed : int
         For the slice, and for the SVM.
+    executor : Executor or None
+        What solves the SVMs and ranks; None: threads of this machine.
     **settings
         The SVM's other settings.
 
@@ -55,8 +59,8 @@ def choose_C(  # noqa: N802 - C is what everybody calls it
     inverse = metrics.inverse_propensities(counts, len(rest))
     scores = []
     for C in grid:
-        svm = OneVsAllSVM(**(settings | {"C": C, "seed": seed})).fit(X[rest], Y[rest])
-        found = svm.rank(X[held_out], _K).indices
+        svm = OneVsAllSVM(**(settings | {"C": C, "seed": seed})).fit(X[rest], Y[rest], executor)
+        found = svm.rank(X[held_out], _K, executor).indices
         scores.append({"C": C} | metrics.precision_and_psp(found, Y[held_out], inverse, [_K]))
     best = max(scores, key=lambda row: row[f"P@{_K}"] + row[f"PSP@{_K}"])
     return best["C"], scores

@@ -1,0 +1,276 @@
+"""A real Ray cluster of two nodes does what one machine does, whatever dies meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from depl.core.cluster import RayExecutor, refuse_silent
+from depl.core.corpus import Dataset
+from depl.core.errors import ConfigError, DeplError
+from depl.core.nodes import look_around, refuse_differing
+from depl.pipeline.fit import Event, fit
+from depl.run import manifest
+from depl.run.config import Config
+from depl.sparse import svm, tfidf
+
+pytest.importorskip("ray")
+
+NODE = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
+SETTINGS = {"linear": {"C_grid": [0.1, 0.7]}}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args=NODE)
+    cluster.add_node(**NODE)
+    yield cluster
+    cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def executor(cluster: Any) -> Iterator[RayExecutor]:
+    with RayExecutor(cluster.address) as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module", autouse=True)
+def many_tasks() -> Iterator[None]:
+    """Several chunks and blocks, although the corpus is small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tfidf, "_CHUNK", 7)
+        patch.setattr(svm, "_NARROW", 4)
+        patch.setattr(svm, "_RANK_CHUNK", 5)
+        yield
+
+
+@pytest.fixture(scope="module")
+def on_one_machine(
+    dataset: Dataset, many_tasks: None, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    out = tmp_path_factory.mktemp("runs") / "local"
+    return files(fit(dataset.train, out, Config.load(SETTINGS, ["threads=1"])).path)
+
+
+def files(run: Path) -> dict[str, Any]:
+    """The hash of every file of a run, by stage."""
+    return {name: stage["files"] for name, stage in manifest.read(run)["stages"].items()}
+
+
+class Disturbed:
+    """An executor with which, in some stages, one task kills its worker, or its node.
+
+    Parameters
+    ----------
+    executor : RayExecutor
+        What does the tasks.
+    stages : set of str
+        In which something is killed.
+    marks : Path
+        Gets a file per stage in which something was killed.
+    node : str or None
+        The node to be killed; None: only a worker is.
+    """
+
+    def __init__(
+        self, executor: RayExecutor, stages: set[str], marks: Path, node: str | None = None
+    ) -> None:
+        self.executor = executor
+        self.stages = stages
+        self.marks = marks
+        self.node = node
+        self.stage = ""
+
+    @property
+    def workers(self) -> int:
+        return self.executor.workers
+
+    def observe(self, event: Event) -> None:
+        self.stage = event.stage
+
+    @property
+    def killed(self) -> set[str]:
+        return {mark.name for mark in self.marks.iterdir()}
+
+    def map(self, function, payload, tasks, **options):
+        if self.stage in self.stages - self.killed:
+            function = killing(function, str(self.marks / self.stage), self.node)
+        return self.executor.map(function, payload, tasks, **options)
+
+
+def killing(function: Callable[..., Any], mark: str, node: str | None) -> Callable[..., Any]:
+    # A function of a function travels by value: the workers need not find this file.
+    def call(payload: object, task: object) -> object:
+        import os
+        import signal
+        import time
+
+        import ray
+
+        for _ in range(2_000):  # wait until a task is where it is to be killed
+            if os.path.exists(mark):
+                break
+            if node in (None, ray.get_runtime_context().get_node_id()):
+                os.close(os.open(mark, os.O_CREAT))
+                if node is not None:
+                    os.kill(os.getppid(), signal.SIGKILL)  # the raylet: with it goes the node
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(0.02)
+        return function(payload, task)
+
+    return call
+
+
+def test_results_come_in_order_and_errors_of_ours_as_they_are(executor: RayExecutor):
+    def refuse(payload: str, task: int) -> int:
+        from depl.core.errors import CorpusError
+
+        if task == 3:
+            raise CorpusError(f"no {payload}")
+        return task
+
+    assert executor.workers == 2
+    assert list(executor.map(pow, 2, range(40), ahead=2)) == [2**i for i in range(40)]
+    with pytest.raises(DeplError, match=r"^no wine$"):
+        list(executor.map(refuse, "wine", range(5)))
+
+
+def test_tasks_are_taken_as_they_are_needed_and_dropped_at_the_end(executor: RayExecutor):
+    taken: list[int] = []
+
+    def tasks() -> Iterator[int]:
+        for i in range(1_000):
+            taken.append(i)
+            yield i
+
+    results = executor.map(pow, 2, tasks(), ahead=3)
+    assert [next(results) for _ in range(4)] == [1, 2, 4, 8]
+    assert len(taken) == 9  # the four, and five more of the six that two workers may be ahead
+    results.close()
+    assert len(taken) == 9
+
+
+def test_a_cluster_makes_the_bytes_of_one_machine(
+    executor: RayExecutor, dataset: Dataset, on_one_machine: dict[str, Any], tmp_path: Path
+):
+    run = fit(dataset.train, tmp_path / "run", Config.load(SETTINGS), executor=executor)
+    assert files(run.path) == on_one_machine
+
+
+def test_a_worker_killed_in_every_stage_changes_nothing(
+    executor: RayExecutor, dataset: Dataset, on_one_machine: dict[str, Any], tmp_path: Path
+):
+    stages = {"features", "linear", "held_out", "fusion"}  # all that have tasks
+    run, killed = fit_disturbed(dataset, tmp_path, executor, stages)
+    assert killed == stages
+    assert files(run) == on_one_machine
+
+
+def test_a_node_killed_in_the_middle_of_a_stage_changes_nothing(
+    cluster: Any,
+    executor: RayExecutor,
+    dataset: Dataset,
+    on_one_machine: dict[str, Any],
+    tmp_path: Path,
+):
+    (node,) = cluster.worker_nodes
+    run, killed = fit_disturbed(dataset, tmp_path, executor, {"linear"}, node.node_id)
+    assert killed == {"linear"}
+    assert files(run) == on_one_machine
+
+
+def fit_disturbed(
+    dataset: Dataset,
+    folder: Path,
+    executor: RayExecutor,
+    stages: set[str],
+    node: str | None = None,
+) -> tuple[Path, set[str]]:
+    """Fit while something is killed; returns the run, and in which stages something was."""
+    (folder / "marks").mkdir()
+    disturbed = Disturbed(executor, stages, folder / "marks", node)
+    run = fit(
+        dataset.train,
+        folder / "run",
+        Config.load(SETTINGS),
+        executor=disturbed,
+        observe=disturbed.observe,
+    )
+    return run.path, disturbed.killed
+
+
+def test_a_task_that_kills_every_worker_is_told(executor: RayExecutor):
+    def die(payload: object, task: object) -> None:
+        import os
+
+        os._exit(3)
+
+    with pytest.raises(DeplError, match=r"lost 4 times.*too little memory"):
+        list(executor.map(die, None, [1]))
+
+
+# What is refused before the work begins
+
+
+@pytest.mark.parametrize("address", ["", "nonsense", "ray://1.2.3.4:10001", "http://a:1", "a:b"])
+def test_an_address_that_is_none(address: str):
+    with pytest.raises(ConfigError, match=r"--ray takes local.*6379; got"):
+        RayExecutor(address)
+
+
+def test_a_node_with_other_code(cluster: Any, executor: RayExecutor, tmp_path: Path):
+    import depl
+
+    shutil.copytree(Path(depl.__file__).parent, tmp_path / "depl")
+    with (tmp_path / "depl/core/version.py").open("a") as file:
+        file.write("# another\n")
+    node = cluster.add_node(**NODE, env_vars={"PYTHONPATH": str(tmp_path)})
+    with pytest.raises(DeplError, match="but with other code in it"):
+        RayExecutor(cluster.address).__enter__()
+    cluster.remove_node(node)
+
+
+def test_what_else_a_node_may_lack(fitted_run: Path):
+    here = look_around(fitted_run)
+    refuse_differing("The node", here, deepcopy(here), run=fitted_run, torch=True)
+
+    def refused(**changes: Any) -> str:
+        there = deepcopy(here) | changes
+        with pytest.raises(DeplError) as error:
+            refuse_differing("The node", here, there, run=fitted_run, torch=True)
+        return str(error.value)
+
+    versions = here["versions"]
+    assert "no depl" in refused(versions=versions | {"depl": None})
+    assert "Python 3.9.1 (here 3." in refused(versions=versions | {"Python": "3.9.1"})
+    assert f"does not see the run folder {fitted_run.resolve()}" in refused(manifest=None)
+    assert "sees another run" in refused(manifest="0")
+    assert "pip install 'depl[neural]'" in refused(torch=False)
+
+
+def test_an_address_where_nobody_answers_or_somebody_else(cluster: Any):
+    refuse_silent(cluster.address)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        other = Thread(target=answer_as_a_web_server, args=(server,))
+        other.start()
+        with pytest.raises(DeplError, match=f"What answers at {address} is not the head"):
+            refuse_silent(address)
+        other.join()
+    with pytest.raises(DeplError, match=f"Nobody answers at {address}.*ray start --head"):
+        refuse_silent(address)
+
+
+def answer_as_a_web_server(server: socket.socket) -> None:
+    connection = server.accept()[0]
+    with connection:
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
