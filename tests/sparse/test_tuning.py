@@ -60,13 +60,13 @@ def test_documents_of_the_slice_are_not_learnt_from(problem, monkeypatch):
         return {int(j) - 32 for j in X.indices if j >= 32}
 
     class Spy(OneVsAllSVM):
-        def fit(self, X, Y):
+        def fit(self, X, Y, executor=None):
             learnt_from.append(marks(X))
-            return super().fit(X, Y)
+            return super().fit(X, Y, executor)
 
-        def rank(self, X, k):
+        def rank(self, X, k, executor=None):
             scored_on.append(marks(X))
-            return super().rank(X, k)
+            return super().rank(X, k, executor)
 
     monkeypatch.setattr(tuning, "OneVsAllSVM", Spy)
     choose_C(marked, Y, (0.5, 1.0), 0.25, seed=0)
