@@ -81,9 +81,9 @@ def test_other_settings_reach_the_svm(problem, monkeypatch):
     made: list[OneVsAllSVM] = []
 
     class Spy(OneVsAllSVM):
-        def fit(self, X, Y):
+        def fit(self, X, Y, executor=None):
             made.append(self)
-            return super().fit(X, Y)
+            return super().fit(X, Y, executor)
 
     monkeypatch.setattr(tuning, "OneVsAllSVM", Spy)
     choose_C(*problem, (0.5,), 0.2, seed=7, loss="hinge", cull=0.2, C=99.0)
