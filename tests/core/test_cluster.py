@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 from collections.abc import Callable, Iterator
@@ -10,13 +11,21 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from depl.cli import predict
+from depl.cli.app import app
 from depl.core.cluster import RayExecutor, refuse_silent
 from depl.core.corpus import Dataset
-from depl.core.errors import ConfigError, DeplError
+from depl.core.errors import ConfigError, DeplError, RunError
 from depl.core.nodes import look_around, refuse_differing
+from depl.core.ranking import Ranking
+from depl.model.bulk import Asked, identity, rank_chunks
+from depl.model.classifier import Classifier
 from depl.pipeline.fit import Event, fit
+from depl.readers.document import Document
 from depl.run import manifest
 from depl.run.config import Config
 from depl.sparse import svm, tfidf
@@ -206,6 +215,53 @@ def fit_disturbed(
         observe=disturbed.observe,
     )
     return run.path, disturbed.killed
+
+
+def test_suggestions_of_a_cluster_are_those_of_one_machine(
+    cluster: Any,
+    executor: RayExecutor,
+    fitted_run: Path,
+    dataset: Dataset,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(predict, "_DOCUMENTS", 3)
+    rows = [{"id": i, "text": t} for i, t in zip(dataset.dev.ids, dataset.dev.texts, strict=True)]
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    written = []
+    for name, options in (("local", []), ("ray", ["--ray", cluster.address])):
+        out = tmp_path / f"{name}.csv"
+        command = ["predict", str(fitted_run), str(texts), "--output", str(out), *options]
+        result = CliRunner().invoke(app, [*command, "-k", "3", "--threshold", "0.05"])
+        assert result.exit_code == 0, result.output
+        written.append(out.read_bytes())
+    assert written[0] == written[1]
+
+
+def test_a_worker_killed_while_it_suggests_changes_nothing(
+    executor: RayExecutor, fitted_run: Path, dataset: Dataset, tmp_path: Path
+):
+    model = Classifier.load(fitted_run)
+    asked = Asked(fitted_run, identity(fitted_run, model), 3)
+    documents = [Document(i, t) for i, t in zip(dataset.dev.ids, dataset.dev.texts, strict=True)]
+    some = [documents[i : i + 2] for i in range(0, len(documents), 2)]
+    disturbed = Disturbed(executor, {"predict"}, tmp_path)
+    disturbed.stage = "predict"
+    found = list(rank_chunks(model, asked, some, disturbed))
+    assert disturbed.killed == {"predict"}
+    assert [chunk for chunk, _ in found] == some
+    whole = Ranking.concatenate([ranking for _, ranking in found])
+    expected = model.predict(dataset.dev.texts, 3)
+    np.testing.assert_array_equal(whole.indices, expected.indices)
+    np.testing.assert_array_equal(whole.scores, expected.scores)
+
+
+def test_a_run_that_is_not_the_one_that_was_asked_for(executor: RayExecutor, fitted_run: Path):
+    asked = Asked(fitted_run, "another", 3)
+    chunks = [[Document("1", "wine")]]
+    with pytest.raises(RunError, match="changed while labels were being suggested"):
+        list(rank_chunks(Classifier.load(fitted_run), asked, chunks, executor))
 
 
 def test_a_task_that_kills_every_worker_is_told(executor: RayExecutor):

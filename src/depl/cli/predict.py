@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,11 +18,11 @@ from rich.text import Text
 import depl
 from depl.cli.console import count, err, label_text, out
 from depl.cli.interrupts import remarking
-from depl.cli.options import IdColumn, RunFolder, TextColumns
+from depl.cli.options import IdColumn, Ray, RunFolder, TextColumns
 from depl.core.errors import ConfigError, CorpusError
 
 if TYPE_CHECKING:
-    from depl.model.classifier import Classifier
+    from depl.model.bulk import Asked
     from depl.readers.columns import Columns
     from depl.readers.document import Document
     from depl.readers.documents import Documents
@@ -34,7 +35,6 @@ _DOCUMENTS = 5_000
 _CHARACTERS = 4_000_000
 _LABELS = 5  # a document, unless more are asked for
 _ALL_LABELS = 100  # where a threshold says how many
-_DEPTH = 100  # labels from which some move up to the places of ancestors
 
 
 def predict(
@@ -138,10 +138,12 @@ def predict(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    ray: Ray = None,
 ) -> None:
     """Suggest labels for documents, a few or millions; print them or write them to a file."""
     from depl.cli.thresholds import minimum_score, parsed
-    from depl.fusion.thresholds import keep
+    from depl.core.cluster import connected
+    from depl.model.bulk import Asked, identity, rank_chunks
     from depl.model.classifier import Classifier
     from depl.readers.columns import Columns
     from depl.readers.documents import Documents, chunks
@@ -189,9 +191,10 @@ def predict(
         least = minimum_score(model, aim, per_band=per_band)
         if no_ancestors and not any(model.labels.hierarchy.broader):
             err.print("[dim]--no-ancestors changes nothing: this run knows no broader labels.[/]")
+        asked = Asked(run.resolve(), identity(run, model), k, least, not no_ancestors)
         todo = iter(documents)
         if target is not None:
-            made_from = _made_from(run, model, k, aim, per_band=per_band)
+            made_from = _made_from(asked, aim, per_band=per_band)
             made_from |= {"ancestors": "no"} if no_ancestors else {}
             target.begin(made_from if form == Form() else made_from | {"form": str(form)})
             if target.done:
@@ -200,14 +203,12 @@ def predict(
             n_documents = target.done
             todo = target.rest_of(todo)
         write = target.append if target else _print_json if as_json else _print_text
-        with _bar(documents, to_terminal=target is None and out.is_terminal) as moved:
-            for chunk in chunks(todo, _DOCUMENTS, _CHARACTERS):
-                depth = max(2 * k, _DEPTH) if no_ancestors else k
-                ranking = model.predict([document.text for document in chunk], depth)
-                if least is not None:
-                    ranking = keep(ranking, least)
-                if no_ancestors:
-                    ranking = ranking.without_ancestors(k)
+        with (
+            connected(ray, run=run, torch=model.retriever is not None) as executor,
+            _bar(documents, n_documents, to_terminal=target is None and out.is_terminal) as moved,
+        ):
+            some = chunks(todo, _DOCUMENTS, _CHARACTERS)
+            for chunk, ranking in rank_chunks(model, asked, some, executor):
                 write(chunk, ranking.rows(model.labels))
                 n_documents += len(chunk)
                 moved(n_documents)
@@ -247,19 +248,12 @@ def _opened(
     return SuggestionFile(output, resume=resume, overwrite=overwrite, form=form)
 
 
-def _made_from(
-    run: Path, model: Classifier, k: int, aim: float | str | None, *, per_band: bool
-) -> dict[str, object]:
+def _made_from(asked: Asked, aim: float | str | None, *, per_band: bool) -> dict[str, object]:
     """What the suggestions depend on, beside the documents; a run may be moved."""
-    from depl.core.storage import fingerprint
-    from depl.run.folder import Run
-
-    stages = Run.open(run).manifest()["stages"]
-    prints = {name: stage["fingerprint"] for name, stage in stages.items()}
     return {
         "depl": depl.__version__,
-        "run": fingerprint(prints, model.labels.ids, model.labels.names, model.descriptions),
-        "k": k,
+        "run": asked.identity,
+        "k": asked.k,
         "threshold": f"{aim} per band" if per_band else aim,
     }
 
@@ -286,8 +280,10 @@ def _print_text(chunk: Sequence[Document], rows: Sequence[Suggested]) -> None:
 
 
 @contextmanager
-def _bar(documents: Documents, *, to_terminal: bool) -> Iterator[Callable[[int], None]]:
-    """A progress bar by bytes, unless the suggestions appear on the same terminal."""
+def _bar(
+    documents: Documents, finished_before: int, *, to_terminal: bool
+) -> Iterator[Callable[[int], None]]:
+    """A progress bar by bytes, with documents a second; none where suggestions appear as well."""
     if not err.is_terminal or to_terminal:
         yield lambda _: None
         return
@@ -308,7 +304,14 @@ def _bar(documents: Documents, *, to_terminal: bool) -> Iterator[Callable[[int],
     # rich would move what goes to standard output to the bar's own console: standard error.
     with Progress(*columns, console=err, transient=True, redirect_stdout=False) as bars:
         task = bars.add_task("", total=documents.total or None, done="")
-        yield lambda n: bars.update(task, completed=documents.position, done=count(n, "document"))
+        begun = monotonic()
+
+        def moved(n: int) -> None:
+            speed = (n - finished_before) / max(monotonic() - begun, 1e-3)
+            done = f"{count(n, 'document')}, {speed:,.0f}/s"
+            bars.update(task, completed=documents.position, done=done)
+
+        yield moved
 
 
 def _what_is_kept(target: SuggestionFile | None) -> str:

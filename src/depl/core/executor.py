@@ -8,12 +8,11 @@ after a loss a task was done.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Protocol, TypeVar
 
-from depl.core.workers import map_in_processes, map_in_threads
+from depl.core.workers import cores, map_in_processes, map_in_threads
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -73,7 +72,7 @@ class LocalExecutor:
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self._workers = workers or os.cpu_count() or 1
+        self._workers = workers or cores()
 
     @property
     def workers(self) -> int:

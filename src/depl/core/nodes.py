@@ -51,17 +51,20 @@ def refuse_unfit(ray: ModuleType, *, run: Path | None, torch: bool) -> None:
         for x in nodes
     ]
     here = look_around(run)
-    try:
-        seen = ray.get(asked, timeout=_SECONDS)
-    except ray.exceptions.RayError as error:
-        raise DeplError(
-            f"Not every node of the Ray cluster answers: {type(error).__name__}. `ray status` "
-            f"tells which nodes there are."
-        ) from None
-    for node, there in zip(nodes, seen, strict=True):
-        refuse_differing(
-            f"The node {node['NodeManagerAddress']}", here, there, run=run, torch=torch
-        )
+    seen = []
+    for node, answer in zip(nodes, asked, strict=True):
+        try:
+            there = ray.get(answer, timeout=_SECONDS)
+        except (ray.exceptions.NodeDiedError, ray.exceptions.TaskUnschedulableError):
+            continue  # it died a moment ago, and will get no task
+        except ray.exceptions.RayError as error:
+            raise DeplError(
+                f"The node {node['NodeManagerAddress']} of the Ray cluster does not answer: "
+                f"{type(error).__name__}. `ray status` tells which nodes there are."
+            ) from None
+        name = f"The node {node['NodeManagerAddress']}"
+        refuse_differing(name, here, there, run=run, torch=torch)
+        seen.append(there)
     if len({x["processor"] for x in (here, *seen)}) > 1:
         _logger.warning(
             "The nodes have different processors: results may differ in their last digits from "

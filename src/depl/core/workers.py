@@ -36,6 +36,20 @@ _NAME = "depl-worker"
 _START = "import sys; sys.path[:] = {path!r}; from depl.core.workers import work; work()"
 
 
+_alone = False
+
+
+def cores() -> int:
+    """How many threads or processes to use where nothing else is asked for: one per core."""
+    return 1 if _alone else os.cpu_count() or 1
+
+
+def work_alone() -> None:
+    """Make this process use a single core from now on: it is one of many on this machine."""
+    global _alone
+    _alone = True
+
+
 def in_order(
     begin: Callable[[T], F], result: Callable[[F], R], items: Iterable[T], ahead: int | None = None
 ) -> Iterator[R]:
@@ -87,7 +101,7 @@ def map_in_threads(
     if current_thread().name.startswith(_NAME):  # its pool may have no thread left to wait for
         yield from map(function, items)
         return
-    pool = thread_pool(threads or os.cpu_count() or 1)
+    pool = thread_pool(threads or cores())
     pending: set[Future[R]] = set()
 
     def begin(item: T) -> Future[R]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 import operator
-import os
 import re
 import unicodedata
 from collections import defaultdict
@@ -35,6 +34,7 @@ from depl.core.executor import Executor, LocalExecutor
 from depl.core.progress import track
 from depl.core.storage import read_settings, read_table, write_json, write_table
 from depl.core.texts import as_texts
+from depl.core.workers import cores
 from depl.sparse import languages
 from depl.sparse.languages import fold
 
@@ -273,7 +273,7 @@ class TfidfFeatures:
         position: defaultdict[str, int] = defaultdict(count().__next__)
         parts = []
         counter = _counter(self.analyzer, self.language_, self.pairs_)
-        jobs = min(self.n_jobs or os.cpu_count() or 1, len(chunks))
+        jobs = min(self.n_jobs or cores(), len(chunks))
         executor = executor or LocalExecutor(jobs if len(texts) >= _SERIAL_BELOW else 1)
         done = executor.map(operator.call, counter, chunks, compiled=False, ahead=_AHEAD)
         for forms, counts in track(done, "words", total=len(texts), step=_CHUNK):
