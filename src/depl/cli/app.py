@@ -23,6 +23,7 @@ from depl.cli.init import init
 from depl.cli.labels import labels_app
 from depl.cli.learn import learn
 from depl.cli.predict import predict
+from depl.cli.review import review
 from depl.cli.serve import serve
 from depl.cli.theory import theory
 from depl.cli.token import token
@@ -46,6 +47,7 @@ for command in (
     token,
     info,
     check,
+    review,
     learn,
     theory,
     demo,

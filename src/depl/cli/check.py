@@ -22,6 +22,7 @@ def check(run: RunFolder, as_json: Json = False) -> None:
     """
     from depl.labels.feedback import FeedbackStore
     from depl.labels.journal import Journal
+    from depl.labels.review_queue import ReviewQueue
     from depl.run.folder import Run
 
     checked = Run.open(run)
@@ -30,6 +31,7 @@ def check(run: RunFolder, as_json: Json = False) -> None:
         stages = _check_stages(checked)
     Journal(checked.path).entries()  # an error that names the line, if it is damaged
     FeedbackStore(checked.path).check()
+    ReviewQueue(checked.path).check()
     learned = checked.learned.current()
     if learned:
         checked.learned.check(learned)

@@ -174,7 +174,7 @@ def predict(
         lines=lines,
         columns=Columns.asked(text, id=id),
         kept=None if kept is None else Columns.from_json(kept),
-        tell=_tell,
+        tell=tell,
         keep_fields=wide,
         keep_blank_records=output is not None and is_marc(output),
         marc=marc,
@@ -217,7 +217,7 @@ def predict(
     _sum_up(documents, n_documents, left_out, output)
 
 
-def _tell(name: str, described: str, columns: Columns) -> None:
+def tell(name: str, described: str, columns: Columns) -> None:
     """Say what is taken from a table, unless it is what depl itself calls the text."""
     if columns.text != ("text",):
         said = f"{name}: {described}; text: {columns.text_said}; id: {columns.id or 'row number'}"

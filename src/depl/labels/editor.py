@@ -161,6 +161,10 @@ class LabelEditor:
 
         self._edit("remove", content)
 
+    def last(self) -> str | None:
+        """What ``undo`` would take back; None if there is nothing."""
+        return self._standing[-1][0].summary() if self._standing else None
+
     def undo(self) -> str:
         """Take back the last edit in force; returns which it was."""
         with self._alone(), self._applying:

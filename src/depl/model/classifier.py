@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from depl.fusion.fusion import FUSION, Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.labels.editor import LabelEditor
 from depl.labels.feedback import FeedbackStore
+from depl.labels.review_queue import ReviewQueue
 from depl.model.explanation import Explanation, Match, depth, explain, matched_keywords
 from depl.model.feedback import Feedback
 from depl.model.similar import TrainingDocuments, nearest_labels
@@ -301,6 +302,26 @@ class Classifier:
     def undo(self) -> str:
         """Take back the last edit of labels that is in force; returns which it was."""
         return self._editor.undo()
+
+    @property
+    def last_edit(self) -> str | None:
+        """What ``undo`` would take back, as far as this classifier knows; None for nothing."""
+        return None if self._edits is None else self._edits.last()
+
+    @property
+    def columns(self) -> dict[str, Any] | None:
+        """Which columns of a table the run was made from; see ``Run.columns``."""
+        return None if self._run is None else self._run.columns()
+
+    @property
+    def review(self) -> ReviewQueue:
+        """The documents that people are to look at."""
+        if self._run is None:
+            raise RunError(
+                "This classifier was not loaded from a run folder, so there is no queue of "
+                "documents. Classifier.load(RUN) gives one that has it."
+            )
+        return ReviewQueue(self._run.path)
 
     @property
     def feedback(self) -> Feedback:

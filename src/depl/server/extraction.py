@@ -14,7 +14,7 @@ from depl.readers.files import html_by_name
 from depl.readers.plain_text import NoDocumentError
 from depl.server.schemas import MAX_CHARACTERS, ProblemResponse
 
-_BODY = {
+FILE_BODY = {
     "requestBody": {
         "required": True,
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
@@ -37,7 +37,7 @@ def router() -> APIRouter:
         tags=["suggestions"], responses={x: {"model": ProblemResponse} for x in statuses}
     )
 
-    @found.post("/v1/extract", openapi_extra=_BODY)
+    @found.post("/v1/extract", openapi_extra=FILE_BODY)
     async def extract_text(
         request: Request,
         name: Annotated[

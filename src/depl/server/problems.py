@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from depl.core.errors import BusyError, RunError
 from depl.labels.feedback import KeyTakenError, NoSuchDecisionError
 from depl.labels.journal import NothingToUndoError
+from depl.labels.review_queue import NotInQueueError
 from depl.server.batching import QueueFullError, TooLateError
 
 _SHOWN_TROUBLES = 5
@@ -60,7 +61,7 @@ def as_problem(request: Request, error: Exception) -> Response:
         return problem(504, str(error))
     if isinstance(error, (NothingToUndoError, KeyTakenError)):
         return problem(409, str(error))
-    if isinstance(error, NoSuchDecisionError):
+    if isinstance(error, (NoSuchDecisionError, NotInQueueError)):
         return problem(404, str(error))
     return problem(500 if isinstance(error, RunError) else 422, str(error))
 

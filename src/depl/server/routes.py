@@ -12,7 +12,16 @@ from fastapi.security import HTTPBearer
 
 from depl.core.corpus import Label
 from depl.model.classifier import Classifier
-from depl.server import answers, extraction, feedback, schemas
+from depl.server import (
+    answers,
+    extraction,
+    feedback,
+    hierarchy,
+    review,
+    schemas,
+    tables,
+    visitor,
+)
 from depl.server.answers import Question
 from depl.server.live_model import LiveModel
 from depl.server.security import Access, token_name
@@ -31,11 +40,15 @@ def api(live: LiveModel, access: Access) -> APIRouter:
     router = APIRouter(dependencies=reading)
     router.include_router(_suggesting(live))
     router.include_router(extraction.router())
+    router.include_router(tables.router(live))
+    router.include_router(hierarchy.router(_problems(401, 404, 422), live))
+    router.include_router(visitor.router(live, access))
     router.include_router(_browsing(live, access))
     router.include_router(_editing(live, access))
     giving = _guard(access, access.check_feedback, shown=True)
     troubles = _problems(400, 401, 403, 404, 408, 409, 413, 422)
     router.include_router(feedback.router(live, dependencies=giving, responses=troubles))
+    router.include_router(review.router(live, dependencies=giving, responses=troubles))
     return router
 
 
