@@ -21,17 +21,18 @@ def brute_force(P: np.ndarray, counts: np.ndarray) -> tuple[list[int], list[floa
     expected = [float(n) for n in counts]
     left, order, gained = list(range(len(P))), [], []
     while left:
-
-        def gain(d: int) -> float:
-            doubts = [math.sqrt(p * (1 - p)) for p in P[d]]
-            return math.fsum(x / (1 + e) for x, e in zip(doubts, expected, strict=True))
-
-        best = max(left, key=lambda d: (round(gain(d), 12), -d))
+        teaches = [(round(gain(P[d], expected), 12), -d) for d in left]
+        best = left[teaches.index(max(teaches))]
         order.append(best)
-        gained.append(gain(best))
+        gained.append(gain(P[best], expected))
         expected = [e + p for e, p in zip(expected, P[best], strict=True)]
         left.remove(best)
     return order, gained
+
+
+def gain(row: np.ndarray, expected: list[float]) -> float:
+    doubts = [math.sqrt(p * (1 - p)) for p in row]
+    return math.fsum(x / (1 + e) for x, e in zip(doubts, expected, strict=True))
 
 
 @pytest.mark.parametrize("seed", range(8))

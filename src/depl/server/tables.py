@@ -78,7 +78,8 @@ def _read(raw: bytes, name: str, text: str | None, kept: dict[str, Any] | None) 
         path = Path(folder, PurePath(name.replace("\\", "/")).name.lstrip(".") or "table.csv")
 
         def said(message: str) -> str:
-            return message.replace(f"{folder}/", "")
+            about_file, _, _ = message.partition(" What was written to --output")
+            return about_file.replace(f"{folder}/", "")
 
         try:
             path.write_bytes(raw)
