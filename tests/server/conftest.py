@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -133,3 +134,97 @@ def served() -> Callable:
                 process.kill()
 
     return running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One Chromium for all pages."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip("no Chromium is installed")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def serving(uvicorn_running: Callable) -> Callable:
+    """A context manager that serves a run; gives the address of the page."""
+    from depl.model.classifier import Classifier
+    from depl.server.app import create_app
+
+    @contextmanager
+    def running(run: Path, access: Any) -> Iterator[str]:
+        app = create_app(Classifier.load(run), run=run, access=access)
+        with uvicorn_running(app) as server:
+            yield f"{server.url}/"
+
+    return running
+
+
+VIEWPORT = {"viewport": {"width": 1280, "height": 800}}
+
+# The page keeps what is open for the next visit; the next test begins with nothing.
+FORGET = """() => new Promise((done) => {
+  const opened = indexedDB.open("depl");
+  opened.onupgradeneeded = () => opened.result.createObjectStore("drafts");
+  opened.onsuccess = () => {
+    const clearing = opened.result.transaction("drafts", "readwrite");
+    clearing.objectStore("drafts").clear();
+    clearing.oncomplete = () => { opened.result.close(); done(); };
+  };
+})"""
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Any) -> Iterator[Any]:
+    """One tab for all pages that need no other settings; a new one for each would cost more."""
+    context = browser.new_context(**VIEWPORT)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def visit(browser: Any, tab: Any) -> Iterator[Callable]:
+    """Opens pages, in a context of their own where they need options; none may complain."""
+    contexts: list[Any] = []
+    watched: list[tuple[Any, str, Callable]] = []
+    complaints: list[str] = []
+    in_tab: list[str] = []
+
+    def open_page(url: str, *, expected: tuple[str, ...] = (), **options: object) -> Any:
+        def listen(said) -> None:
+            if said.type in ("error", "warning") and not any(x in said.text for x in expected):
+                complaints.append(said.text)
+
+        page = tab
+        if options:
+            contexts.append(browser.new_context(**{**VIEWPORT, **options}))
+            page = contexts[-1].new_page()
+        elif url.startswith("http"):
+            in_tab.append(url.partition("#")[0])
+        page.set_default_timeout(8000)
+        watched.append((page, "console", listen))
+        watched.append((page, "pageerror", lambda error: complaints.append(str(error))))
+        for _, event, listener in watched[-2:]:
+            page.on(event, listener)
+        page.goto(url)
+        return page
+
+    yield open_page
+    tab.unroute_all()
+    tab.goto("about:blank")
+    for watched_page, event, listener in watched:
+        watched_page.remove_listener(event, listener)
+    for url in in_tab[:1]:
+        with suppress(Exception):  # the service may be gone, and then nobody comes back
+            tab.goto(f"{url}icon.svg")
+            tab.evaluate(FORGET)
+            tab.goto("about:blank")
+    tab.context.clear_permissions()
+    for context in contexts:
+        context.close()
+    assert complaints == []

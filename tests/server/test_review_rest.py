@@ -128,6 +128,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Classifier:
             Label("wine", "Wine", broader=("drink",)),
             Label("beer", "beer", broader=("drink",)),
             Label("rail", "rail transport"),
+            Label("tram", "tram", broader=("vehicles",)),  # which is no label
         ]
     )
     texts = ["wine of grapes", "beer of hops", "drinks and juices", "trains on track"] * 4
@@ -140,8 +141,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Classifier:
 def test_the_hierarchy_is_browsed_level_by_level(connect: Callable, tree: Classifier) -> None:
     client = connect(tree)
     top = client.get("/v1/hierarchy").json()
-    assert (top["total"], top["alone"]) == (1, 1)
-    assert [(x["id"], x["narrower"]) for x in top["labels"]] == [("food", 1)]
+    assert (top["total"], top["alone"]) == (2, 1)
+    found = [(x["id"], x["narrower"], x["known"]) for x in top["labels"]]
+    assert found == [("food", 1, True), ("vehicles", 1, False)]
+    assert [x["id"] for x in client.get("/v1/hierarchy?under=vehicles").json()["labels"]] == [
+        "tram"
+    ]
     level = client.get("/v1/hierarchy?under=drink").json()
     assert [x["name"] for x in level["labels"]] == ["beer", "Wine"]
     second = client.get("/v1/hierarchy?under=drink&offset=1&limit=1").json()

@@ -79,16 +79,22 @@ async function whatWentWrong(response) {
     return failure("A token is needed.", "Try again to enter it.", { retry: true });
   }
   if (status === 403) {
-    return failure("This is not allowed here.", "Whoever runs this service can allow it.");
+    return failure("This is not allowed here.", "“Read-only” above says how to allow it.");
   }
-  if (status === 404) return failure("This label does not exist.", "It may have been removed.");
+  if (status === 404) return failure("This does not exist.", "It may have been removed.");
   if (status === 413) return failure("This is too long.", "Use fewer or shorter documents.");
-  const reason = answer.error?.message;
+  const reason = forPeople(answer.error?.message) || undefined;
   if (status >= 500) {
     const unknown = "Try again. If that does not help, tell whoever runs this service.";
     return failure("Something went wrong.", reason ?? unknown, { retry: true });
   }
-  return failure("This did not work.", reason ?? "The service gave no reason.");
+  return failure("This did not work.", reason ?? "Check what you entered, and try again.");
+}
+
+/** What the service says, unless it is meant for programs. */
+function forPeople(reason = "") {
+  const forPrograms = /\/v1|HTTP|header|JSON|Bearer|\bfield\b/.test(reason) || /^[a-z_]+[ .]/.test(reason);
+  return forPrograms ? undefined : reason;
 }
 
 const label = (id) => `v1/labels/${encodeURIComponent(id)}`;
@@ -100,6 +106,10 @@ export const service = {
   explain: (text, id, signal) => call("POST", "v1/explain", { body: { text, label: id }, signal }),
   extract: (file) =>
     call("POST", `v1/extract?${new URLSearchParams({ name: file.name.slice(-500) })}`, { body: file }),
+  table: (file) =>
+    call("POST", `v1/table?${new URLSearchParams({ name: file.name.slice(-500) })}`, { body: file }),
+  visitor: () => call("GET", "v1/visitor"),
+  level: (query, signal) => call("GET", `v1/hierarchy?${new URLSearchParams(query)}`, { signal }),
   labels: (query, signal) => call("GET", `v1/labels?${new URLSearchParams(query)}`, { signal }),
   label: (id, signal) => call("GET", label(id), { signal }),
   add: (body) => call("POST", "v1/labels", { body }),
@@ -107,5 +117,14 @@ export const service = {
   remove: (id) => call("DELETE", label(id)),
   undo: () => call("POST", "v1/labels/undo"),
   decide: (body) => call("POST", "v1/feedback", { body }),
+  decisions: (document) =>
+    call("GET", `v1/feedback?${new URLSearchParams({ document, limit: 200 })}`),
+  review: {
+    progress: () => call("GET", "v1/review"),
+    add: (documents) => call("POST", "v1/review/documents", { body: { documents } }),
+    next: () => call("POST", "v1/review/next"),
+    document: (number) => call("GET", `v1/review/${number}`),
+    mark: (number, state) => call("POST", `v1/review/${number}`, { body: { state } }),
+  },
   takeBack: (number) => call("DELETE", `v1/feedback/${number}`),
 };

@@ -1,29 +1,49 @@
-// Files into texts.
+// Files into documents: tables by rows, PDF, Word and HTML by the service, plain text here.
 
 import { service } from "./api.js";
-import { wording } from "./dom.js";
+import { plural, wording } from "./dom.js";
 
 const MOST_BYTES = 16_000_000;
+const TABLE = /\.(csv|tsv|tab|xlsx|xlsm|jsonl|ndjson|json|parquet|mrc|marc|marcxml)(\.(gz|bz2|xz|zst))?$/i;
 const MARKUP = /\.x?html?$/i;
 const BY_SERVICE = /\.(pdf|docx|x?html?)$/i;
 const UNREAD = "script,style,noscript,template,head";
 const BLOCKS =
   "p,div,li,h1,h2,h3,h4,h5,h6,tr,br,section,article,header,footer,blockquote,pre,dt,dd";
 
-/** The documents in these files, and a sentence about each file that cannot be read. */
+/**
+ * The documents in these files; sentences about what was taken from tables, and about files and
+ * rows that cannot be read.
+ */
 export async function readFiles(files) {
-  const documents = [];
-  const refused = [];
+  const found = { documents: [], notes: [], refused: [] };
   for (const file of files) {
     try {
       if (file.size > MOST_BYTES) throw new Error(`${file.name} is larger than 16 MB.`);
-      documents.push({ name: file.name, text: await textOf(file) });
+      if (TABLE.test(file.name)) await readTable(file, found);
+      else found.documents.push({ name: file.name, text: await textOf(file) });
     } catch (error) {
       const about = [422, 501].includes(error.status) || !error.title;
-      refused.push(about ? error.message : `${file.name}: ${wording(error)}`);
+      found.refused.push(about ? error.message : `${file.name}: ${wording(error)}`);
     }
   }
-  return { documents, refused };
+  return found;
+}
+
+async function readTable(file, { documents, notes, refused }) {
+  const table = await service.table(file);
+  const rows = plural(table.documents.length, "document");
+  const columns = table.text.length ? `, text from ${table.text.join(" + ")}` : "";
+  const cut = table.cut ? "; only the first rows, the table has more" : "";
+  notes.push(`${file.name}: ${rows}${columns}${cut}.`);
+  if (table.left_out) {
+    const [first] = table.reasons;
+    refused.push(`${plural(table.left_out, "row")} left out, such as ${first}.`);
+  }
+  const alone = table.documents.length === 1;
+  for (const { id, text } of table.documents) {
+    documents.push({ name: alone ? file.name : id, text });
+  }
 }
 
 async function textOf(file) {

@@ -61,7 +61,18 @@ export function toast(message, action = null) {
   }
   box.classList.add("shown");
   clearTimeout(fading);
-  fading = setTimeout(() => box.classList.remove("shown"), action ? 12000 : 4000);
+  // Long messages and those with a button stay longer.
+  const milliseconds = action ? 12_000 : Math.max(4_000, 60 * message.length);
+  fading = setTimeout(() => box.classList.remove("shown"), milliseconds);
+}
+
+/** Says that something takes a while; returns what takes the message away. */
+export function busy(message) {
+  const timer = setTimeout(() => toast(message), 300);
+  return () => {
+    clearTimeout(timer);
+    if ($("toast").textContent === message) $("toast").classList.remove("shown");
+  };
 }
 
 /** All that an error says, in one line. */

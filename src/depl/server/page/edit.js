@@ -15,6 +15,7 @@ export class Edit {
   #changed;
   #current;
   #label = null; // the label being edited; null for a new one
+  #wrong = null; // what is wrong: the field, and its value
   #ownId = false; // whether the ID was typed rather than made from the name
 
   /** `changed(added)` is called after every change; `current()` returns the document shown. */
@@ -28,6 +29,7 @@ export class Edit {
     $("edit-more").addEventListener("click", () => addExample("").focus());
     $("edit-current").addEventListener("click", () => addExample(this.#current()).focus());
     $("edit-cancel").addEventListener("click", () => $("edit").close());
+    $("edit-form").addEventListener("input", () => this.#check());
     $("edit-form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.#save();
@@ -74,7 +76,7 @@ export class Edit {
     $("edit-description").value = label?.description ?? "";
     $("edit-id").value = "";
     $("edit-others").value = "";
-    $("edit-wrong").textContent = "";
+    this.#settle();
     $("edit-examples").replaceChildren();
     $("edit-current").hidden = !this.#current().trim();
     for (const part of document.querySelectorAll("#edit .new-only")) part.hidden = label !== null;
@@ -87,8 +89,7 @@ export class Edit {
     const description = tidy($("edit-description").value);
     const id = this.#label ? this.#label.id : $("edit-id").value.trim();
     if (!name || !id) {
-      $("edit-wrong").textContent = `Please enter ${name ? "an ID" : "a name"}.`;
-      $(name ? "edit-id" : "edit-name").focus();
+      this.#complain(name ? "edit-id" : "edit-name", `Please enter ${name ? "an ID" : "a name"}.`);
       return;
     }
     $("edit-save").disabled = true;
@@ -99,9 +100,30 @@ export class Edit {
       if (this.#label) this.#done(`Saved “${name}”.`);
       else this.#done(`Added “${name}”.`, id);
     } catch (error) {
-      $("edit-wrong").textContent = wording(error);
+      const taken = error.status === 409;
+      this.#complain(taken ? "edit-id" : "edit-name", taken ? error.message : wording(error));
     }
     $("edit-save").disabled = false;
+  }
+
+  /** Says what is wrong with a field, until something else is entered there. */
+  #complain(field, message) {
+    $("edit-wrong").textContent = message;
+    this.#wrong = { field, value: $(field).value };
+    $(field).setAttribute("aria-invalid", "true");
+    $(field).focus();
+  }
+
+  #check() {
+    if (!this.#wrong) return;
+    const { field, value } = this.#wrong;
+    if ($(field).value.trim() && $(field).value !== value) this.#settle();
+  }
+
+  #settle() {
+    $("edit-wrong").textContent = "";
+    if (this.#wrong) $(this.#wrong.field).removeAttribute("aria-invalid");
+    this.#wrong = null;
   }
 
   async #saveChange(name, description) {

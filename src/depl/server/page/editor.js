@@ -1,6 +1,6 @@
 // The document: typed, pasted or dropped; one of several; with words highlighted in it.
 
-import { $, count, h, plural } from "./dom.js";
+import { $, busy, count, h, plural, toast } from "./dom.js";
 import { readFiles } from "./documents.js";
 
 const LONGEST_LIT = 300_000; // characters; beyond, laying out the text twice slows down typing
@@ -27,18 +27,18 @@ export function inUtf16(text, spans) {
 }
 
 export class Editor {
-  #documents = [{ name: "text", text: "" }];
-  #at = 0;
+  #desk;
   #changed;
   #complain;
 
   /** `changed()` is called after every edit, `complain(message)` about files that are not text. */
-  constructor(changed, complain) {
+  constructor(desk, changed, complain) {
+    this.#desk = desk;
     this.#changed = changed;
     this.#complain = complain;
     this.area = $("text");
     this.area.addEventListener("input", () => {
-      this.#documents[this.#at].text = this.area.value;
+      desk.edit(this.area.value);
       this.#refresh();
     });
     $("open").addEventListener("click", () => $("files").click());
@@ -47,13 +47,15 @@ export class Editor {
       $("files").value = "";
     });
     $("clear").addEventListener("click", () => {
-      this.#documents = [{ name: "text", text: "" }];
-      this.show(0);
+      const { length } = desk.documents;
+      const undo = desk.clear();
+      const what = length > 1 ? `Closed ${plural(length, "document")}.` : "Cleared.";
+      toast(what, { name: "Undo", act: undo });
       this.area.focus();
     });
-    $("previous").addEventListener("click", () => this.show(this.#at - 1));
-    $("next").addEventListener("click", () => this.show(this.#at + 1));
-    $("which").addEventListener("change", () => this.show($("which").selectedIndex));
+    $("previous").addEventListener("click", () => desk.show(desk.at - 1));
+    $("next").addEventListener("click", () => desk.show(desk.at + 1));
+    desk.addEventListener("shown", () => this.#show());
     this.#acceptDrops();
   }
 
@@ -61,33 +63,35 @@ export class Editor {
     return this.area.value;
   }
 
-  get documents() {
-    return this.#documents;
-  }
-
   get name() {
-    return this.#documents[this.#at].name;
+    return this.#desk.current.name;
   }
 
+  get desk() {
+    return this.#desk;
+  }
+
+  /** Adds the documents of files to those that are open; several are shown as a list. */
   async open(files) {
-    const { documents, refused } = await readFiles(files);
-    if (refused.length) this.#complain(refused.join(" "));
+    const stop = busy(files.length > 1 ? `Reading ${files.length} files…` : `Reading ${files[0]?.name}…`);
+    const { documents, notes, refused } = await readFiles(files);
+    stop();
+    if (notes.length || refused.length) this.#complain([...notes, ...refused].join(" "));
     if (!documents.length) return;
-    this.#documents = documents;
-    this.show(0);
+    this.#desk.open(documents);
+    location.hash = documents.length > 1 ? "#documents" : "#suggest";
   }
 
-  show(i) {
-    this.#at = Math.min(Math.max(i, 0), this.#documents.length - 1);
-    const { length } = this.#documents;
-    $("stepper").hidden = length < 2;
-    $("which").replaceChildren(...this.#documents.map(({ name }) => h("option", {}, name)));
-    $("which").selectedIndex = this.#at;
-    $("place").textContent = `${this.#at + 1} of ${length}`;
-    $("previous").disabled = this.#at === 0;
-    $("next").disabled = this.#at === length - 1;
-    this.area.value = this.#documents[this.#at].text;
-    this.#documents[this.#at].text = this.area.value;
+  #show() {
+    const desk = this.#desk;
+    const { length } = desk.documents;
+    $("stepper").hidden = length < 2 || desk.guest !== null;
+    $("which").textContent = desk.current.name;
+    $("place").textContent = `${count(desk.at + 1)} of ${count(length)}`;
+    $("previous").disabled = desk.at === 0;
+    $("next").disabled = desk.at === length - 1;
+    this.area.value = desk.current.text;
+    this.area.readOnly = desk.guest !== null;
     $("editor").scrollTop = 0;
     this.#refresh();
   }
@@ -145,7 +149,7 @@ export class Editor {
     if (this.text.length > LONGEST_READ) {
       $("lit").textContent = `Only the first ${count(LONGEST_READ)} characters are used`;
     } else if (huge) $("lit").textContent = "Too long to highlight words";
-    $("clear").disabled = !this.text && this.#documents.length < 2;
+    $("clear").disabled = this.#desk.isEmpty;
     this.#changed();
   }
 

@@ -4,16 +4,20 @@ import { $, count, debounced, h, labelAddress, plural, showTrouble, trainedOn } 
 import { service } from "./api.js";
 import { allBands, bandIcon, bandOf, levelOf } from "./bands.js";
 import { readable } from "./editor.js";
-import { reasons, spansOf } from "./why.js";
+import { Pager } from "./pager.js";
+import { Tree } from "./tree.js";
+import { mayEdit, visitor } from "./visitor.js";
+import { reasons, relatives, spansOf } from "./why.js";
 
 const PAGE = 20;
 
 export class Labels {
   #band = "";
-  #offset = 0;
   #total = 0;
   #asking = null;
-  #info = null;
+  #pager = new Pager($("labels-pager"), PAGE, () => this.#load());
+  #tree = new Tree();
+  #asTree = false;
   #edit;
   #editor;
   #shown = null; // id of the label whose card is shown
@@ -21,24 +25,39 @@ export class Labels {
   constructor(edit, editor) {
     this.#edit = edit;
     this.#editor = editor;
-    const again = debounced(() => this.#from(0), 200);
+    const again = debounced(() => this.#pager.go(0), 200);
     $("search").addEventListener("input", again);
     $("find").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#from(0);
+      this.#pager.go(0);
     });
-    $("sort").addEventListener("change", () => this.#from(0));
-    $("page-back").addEventListener("click", () => this.#from(this.#offset - PAGE));
-    $("page-on").addEventListener("click", () => this.#from(this.#offset + PAGE));
+    $("sort").addEventListener("change", () => this.#pager.go(0));
+    $("as-list").addEventListener("click", () => this.#switch(false));
+    $("as-tree").addEventListener("click", () => this.#switch(true));
     $("add").addEventListener("click", () => edit.add());
     $("undo").addEventListener("click", () => edit.undo());
   }
 
-  inform(info) {
-    this.#info = info;
-    $("add").hidden = !info.writable;
-    $("undo").hidden = !info.writable;
+  /** The service has introduced itself, or labels have changed. */
+  async inform() {
+    $("add").hidden = !mayEdit();
+    $("undo").hidden = !mayEdit();
+    const { undo } = visitor();
+    $("undo").disabled = undo === null;
+    $("undo").title = undo === null ? "There is nothing to undo" : `Undo: ${undo}`;
     this.#drawHistogram();
+    this.#tree.forget();
+    $("as").hidden = !(await this.#tree.size());
+    if (this.#asTree && !$("view-labels").hidden) this.#tree.show();
+  }
+
+  #switch(asTree) {
+    this.#asTree = asTree;
+    $("as-list").setAttribute("aria-pressed", !asTree);
+    $("as-tree").setAttribute("aria-pressed", asTree);
+    $("list-of-labels").hidden = asTree;
+    $("tree-of-labels").hidden = !asTree;
+    return asTree ? this.#tree.show() : this.#load();
   }
 
   #drawHistogram() {
@@ -65,13 +84,13 @@ export class Labels {
   #pick(band) {
     this.#band = band;
     this.#drawHistogram();
-    this.#from(0);
+    this.#pager.go(0);
   }
 
-  /** Shows the list where the user left it. */
+  /** Shows the list, or the tree, where the user left it. */
   browse() {
     this.#shown = null;
-    return this.#from(this.#offset);
+    return this.#asTree ? this.#tree.show() : this.#load();
   }
 
   refresh() {
@@ -79,12 +98,11 @@ export class Labels {
     return $("view-labels").hidden ? null : this.browse();
   }
 
-  async #from(offset) {
+  async #load() {
     this.#asking?.abort();
     const asking = (this.#asking = new AbortController());
-    this.#offset = Math.max(0, offset);
     const search = $("search").value.trim();
-    const query = { search, sort: $("sort").value, offset: this.#offset, limit: PAGE };
+    const query = { search, sort: $("sort").value, offset: this.#pager.offset, limit: PAGE };
     if (this.#band) query.band = this.#band;
     $("rows").setAttribute("aria-busy", "true");
     try {
@@ -92,23 +110,21 @@ export class Labels {
       $("browse-trouble").hidden = true;
       this.#total = answer.total;
       $("rows").replaceChildren(...answer.labels.map(row));
-      this.#place(answer.labels.length);
+      this.#place();
+      if (this.#pager.offset !== query.offset) this.#load(); // the page is gone
     } catch (error) {
       if (error.name === "AbortError") return;
-      showTrouble($("browse-trouble"), error, () => this.#from(offset));
+      showTrouble($("browse-trouble"), error, () => this.#load());
     }
     $("rows").setAttribute("aria-busy", "false");
   }
 
-  #place(shown) {
+  #place() {
     const band = bandOf(this.#band);
     const within = band ? ` with ${band.long}` : "";
     const some = `${plural(this.#total, "label")}${within}`;
     $("found").textContent = this.#total ? some : `No labels${within} found.`;
-    const range = `${count(this.#offset + 1)}–${count(this.#offset + shown)}`;
-    $("page-place").textContent = shown ? range : "";
-    $("page-back").disabled = this.#offset === 0;
-    $("page-on").disabled = this.#offset + shown >= this.#total;
+    this.#pager.show(this.#total);
   }
 
   async card(id) {
@@ -124,15 +140,16 @@ export class Labels {
       box.replaceChildren(...this.#cardOf(label));
       document.title = `${label.name} – depl`;
     } catch (error) {
+      const group = error.status === 404 ? await groupOf(id) : null;
       const trouble = h("div", { class: "trouble" });
-      showTrouble(trouble, error, () => this.card(id));
-      box.replaceChildren(back(), trouble);
+      if (!group) showTrouble(trouble, error, () => this.card(id));
+      box.replaceChildren(back(), ...(group ?? [trouble]));
     }
   }
 
   #cardOf(label) {
     const actions = h("div", { class: "actions" });
-    if (this.#info?.writable) {
+    if (mayEdit()) {
       const button = { type: "button", class: "quiet" };
       actions.append(
         h("button", { ...button, onclick: () => this.#edit.change(label) }, "Edit"),
@@ -142,11 +159,24 @@ export class Labels {
     const names = label.alt_names.join(", ");
     const title = h("h2", { tabindex: "-1", id: "label-name" }, label.name);
     const facts = ` ${trainedOn(label)} · ID `;
+    const family = relatives(label);
+    const inTree = async () => {
+      location.hash = "#labels";
+      await this.#switch(true);
+      await this.#tree.reveal(label.id);
+    };
+    const show = { type: "button", class: "link", onclick: inTree };
+    if (family.length) family.push(h("button", show, "Show in the tree"));
+    const { definition } = label;
     const pieces = [
       back(),
       h("div", { class: "card-head" }, title, actions),
       names ? h("p", { class: "others" }, `Also called ${names}`) : null,
       h("p", { class: "muted facts" }, bandIcon(label.band), facts, h("code", {}, label.id)),
+      family.length ? h("p", { class: "family" }, ...family.flatMap((one) => [one, " "])) : null,
+      ...(definition && definition !== label.description
+        ? [h("h3", {}, "Definition"), h("p", { class: "description" }, definition)]
+        : []),
       h("h3", {}, "Description"),
       h("p", { class: "description" }, label.description || "No description."),
       this.#editor.text.trim() ? this.#inDocument(label) : null,
@@ -181,6 +211,19 @@ export class Labels {
     block.append(h("button", { type: "button", class: "quiet", onclick: ask }, question));
     return block;
   }
+}
+
+/** What is named as broader than some labels, but is no label itself; null if it is not. */
+async function groupOf(id) {
+  const found = await service.level({ under: id }).catch(() => null);
+  if (!found?.total) return null;
+  const title = h("h2", { tabindex: "-1", id: "label-name" }, id);
+  const line = (label) => h("li", {}, bandIcon(label.band), h("a", { href: labelAddress(label.id) }, label.name));
+  return [
+    h("div", { class: "card-head" }, title),
+    h("p", { class: "muted facts" }, `No label itself; it has ${plural(found.total, "label")} below it.`),
+    h("ul", { class: "close group" }, ...found.labels.map(line)),
+  ];
 }
 
 const back = () => h("p", { class: "back" }, h("a", { href: "#labels" }, "← All labels"));

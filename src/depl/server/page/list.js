@@ -9,16 +9,17 @@ import { explanation, spansOf, summary } from "./why.js";
 
 export class RankedList {
   #items = new Map(); // rows by the labels' ids
+  #labels = new Map(); // labels that are shown, by their ids
   #made = 0; // rows so far, for element ids: those of labels may contain spaces
   #open = null; // id of the label that is explained
   #explaining = null;
   #editor;
   #keepTabStop;
-  #verdicts;
+  #whenShown = null;
 
   constructor(editor) {
     this.#editor = editor;
-    this.#verdicts = new Verdicts(editor);
+    this.verdicts = new Verdicts(editor);
     this.#keepTabStop = moveByArrows($("list"), "button.label");
     document.addEventListener("keydown", (event) => {
       const elsewhere = document.querySelector("dialog[open]");
@@ -33,6 +34,7 @@ export class RankedList {
    */
   show(labels, look) {
     const wanted = new Set(labels.map((label) => label.id));
+    this.#labels = new Map(labels.map((label) => [label.id, label]));
     for (const [id, item] of this.#items) {
       if (wanted.has(id)) continue;
       item.remove();
@@ -53,7 +55,30 @@ export class RankedList {
     // An element that is moved loses the focus.
     if (focused !== document.activeElement && focused?.isConnected) focused.focus();
     this.#keepTabStop();
-    this.#verdicts.refresh(labels);
+    this.verdicts.refresh(labels);
+    if (!labels.length) return;
+    this.#whenShown?.();
+    this.#whenShown = null;
+  }
+
+  /** Calls `act` once, when the labels of the document that is being loaded are there. */
+  whenShown(act) {
+    this.#whenShown = act;
+  }
+
+  focusFirst() {
+    $("list").querySelector("li:not([hidden]) button.label")?.focus();
+  }
+
+  /** Decides about the label that has the focus, and goes on to the next. */
+  decide(verdict) {
+    const item = document.activeElement?.closest?.("#list > li");
+    const label = item && this.#labels.get(item.dataset.id);
+    if (!label) return;
+    this.verdicts.decide(label, verdict);
+    let next = item.nextElementSibling;
+    while (next?.hidden) next = next.nextElementSibling;
+    (next ?? item).querySelector("button.label").focus();
   }
 
   /** Opens the row of a label and moves the focus there; returns whether there is one. */
@@ -140,7 +165,7 @@ export class RankedList {
     );
     const about = { role: "region", "aria-label": `Why ${label.name} is suggested` };
     const why = h("div", { id, class: "why", hidden: true, ...about });
-    const item = h("li", { "data-id": label.id }, button, this.#verdicts.buttons(label), why);
+    const item = h("li", { "data-id": label.id }, button, this.verdicts.buttons(label), why);
     this.#items.set(label.id, item);
     return item;
   }

@@ -3,24 +3,40 @@
 import { $, labelAddress, plural, showTrouble, toast } from "./dom.js";
 import { keepToken, service, token } from "./api.js";
 import { learnBands } from "./bands.js";
+import { Collection } from "./collection.js";
+import { Desk } from "./desk.js";
+import { keep, recall } from "./drafts.js";
 import { Edit, offerToken } from "./edit.js";
 import { Labels } from "./labels.js";
+import { Review } from "./review.js";
 import { Suggest } from "./suggest.js";
+import { mayDecide, mayEdit, meetVisitor } from "./visitor.js";
 
-const VIEWS = ["suggest", "labels", "label"];
+// By the name in the address: the section that is shown, and the entry of the navigation.
+const VIEWS = {
+  suggest: ["suggest", "suggest"],
+  documents: ["documents", "documents"],
+  review: ["suggest", "review"],
+  labels: ["labels", "labels"],
+  label: ["label", "labels"],
+};
+const TITLES = { documents: "Documents – depl", review: "Review – depl", labels: "Labels – depl" };
 
 offerToken();
-const suggest = new Suggest();
+const desk = new Desk();
+const suggest = new Suggest(desk);
+const collection = new Collection(desk, suggest);
+const review = new Review(desk, suggest.list);
 const edit = new Edit(labelsChanged, () => suggest.text);
 const labels = new Labels(edit, suggest.editor);
 
 async function learnAbout() {
   try {
-    const info = await service.info();
+    const [info] = await Promise.all([service.info(), meetVisitor()]);
     learnBands(info.bands);
     describe(info);
     suggest.inform(info);
-    labels.inform(info);
+    await labels.inform();
   } catch (error) {
     showTrouble($("trouble"), error, start);
     if (error.after) setTimeout(start, 1000 * error.after);
@@ -34,10 +50,9 @@ function describe(info) {
   const size = [plural(info.labels, "label"), plural(info.documents, "training document")];
   $("run").textContent = `${info.name}: ${size.join(", ")}`;
   $("run").title = `depl ${info.version}; parts of the model: ${info.parts.join(", ")}`;
-  $("read-only").hidden = info.writable;
   $("forget").hidden = !token();
-  $("add-here").hidden = !info.writable;
-  document.body.classList.toggle("writable", info.writable);
+  $("add-here").hidden = !mayEdit();
+  $("nav-review").hidden = !mayDecide();
 }
 
 /** After a change: loads everything again, and shows a new label where the user is. */
@@ -52,26 +67,40 @@ async function labelsChanged(added = null) {
 }
 
 function route(event) {
-  const [view, id] = location.hash.slice(1).split("/");
-  const shown = VIEWS.includes(view) ? view : "suggest";
-  if (view === "main") return; // the skip link
-  for (const name of VIEWS) $(`view-${name}`).hidden = name !== shown;
-  for (const name of ["suggest", "labels"]) {
-    const current = shown === name || (shown === "label" && name === "labels");
-    if (current) $(`nav-${name}`).setAttribute("aria-current", "page");
-    else $(`nav-${name}`).removeAttribute("aria-current");
+  const [wanted, id] = location.hash.slice(1).split("/");
+  if (wanted === "main") return; // the skip link
+  const name = wanted in VIEWS ? wanted : "suggest";
+  const [section, entry] = VIEWS[name];
+  for (const one of ["suggest", "documents", "labels", "label"]) {
+    $(`view-${one}`).hidden = one !== section;
   }
-  document.title = shown === "labels" ? "Labels – depl" : "depl";
-  if (shown === "labels") labels.browse();
+  for (const one of ["suggest", "documents", "review", "labels"]) {
+    if (one === entry) $(`nav-${one}`).setAttribute("aria-current", "page");
+    else $(`nav-${one}`).removeAttribute("aria-current");
+  }
+  document.title = TITLES[name] ?? "depl";
+  if (name === "review") review.enter();
+  else review.leave();
+  if (name === "documents") collection.show();
+  else collection.leave();
+  if (name === "labels") labels.browse();
   if (event) scrollTo(0, 0);
-  if (shown !== "label") return;
+  if (name !== "label") return;
   labels.card(decodeURIComponent(id)).then(() => event && $("label-name")?.focus());
+}
+
+/** Plain words, or all numbers; remembered in this browser. */
+function setExpert(on) {
+  document.body.classList.toggle("expert", on);
+  $("expert").setAttribute("aria-pressed", on);
+  keep("expert", on);
 }
 
 async function start() {
   if (await learnAbout()) route();
 }
 
+$("expert").addEventListener("click", () => setExpert(!document.body.classList.contains("expert")));
 $("forget").addEventListener("click", () => {
   keepToken("");
   $("forget").hidden = true;
@@ -79,4 +108,6 @@ $("forget").addEventListener("click", () => {
 });
 $("add-here").addEventListener("click", () => edit.add());
 addEventListener("hashchange", route);
+recall("expert").then((on) => on && setExpert(true));
+await desk.restore();
 start();

@@ -3,40 +3,29 @@
 import { $, debounced, h, percent, plural, showTrouble, toast, wording } from "./dom.js";
 import { service } from "./api.js";
 import { allBands, bandIcon } from "./bands.js";
+import { labelAll } from "./batches.js";
+import { keep, recall } from "./drafts.js";
 import { Editor, readable } from "./editor.js";
 import { asJson, commaSeparated, copy, download, tabSeparated } from "./export.js";
 import { RankedList } from "./list.js";
+import { Threshold } from "./threshold.js";
 
-const K = 30;
+export const K = 30; // labels that are asked for
 const WAIT = 250; // milliseconds without a keystroke before the service is asked
-const BATCH = 4; // documents per request when all are exported
-
-/** What the service calls a threshold, in words for people: its name and what it means. */
-function inWords(name) {
-  const precision = name.match(/^precision (.+)$/)?.[1];
-  if (precision) {
-    const share = percent(Number(precision));
-    return [`${share} correct`, `Labels from here on are correct in about ${share} of cases`];
-  }
-  const balanced = "The best balance between missing labels and wrong ones";
-  return name === "best F1" ? ["Balanced", balanced] : [name, name];
-}
 
 export class Suggest {
   #info = null;
   #labels = []; // of the text shown, most likely first
   #band = null;
-  #threshold = 0;
   #below = false; // whether those below the threshold are shown
   #asking = null;
   #retry = null;
   #askSoon = debounced(() => this.ask(), WAIT);
 
-  constructor() {
-    this.editor = new Editor(() => this.#textChanged(), toast);
+  constructor(desk) {
+    this.editor = new Editor(desk, () => this.#textChanged(), toast);
     this.list = new RankedList(this.editor);
-    const slider = $("threshold");
-    slider.addEventListener("input", () => this.#setThreshold(Number(slider.value) / 100));
+    this.threshold = new Threshold(() => this.#moved());
     $("more").addEventListener("click", () => {
       this.#below = !this.#below;
       this.#show();
@@ -45,7 +34,7 @@ export class Suggest {
     $("csv").addEventListener("click", () => this.#download("csv"));
     $("json").addEventListener("click", () => this.#download("json"));
     addEventListener("online", () => this.#retry && this.ask());
-    this.editor.show(0);
+    this.#show();
   }
 
   get text() {
@@ -53,37 +42,42 @@ export class Suggest {
   }
 
   /** A run without fusion has the scores of the linear model: no percentages, no thresholds. */
-  get #calibrated() {
+  get calibrated() {
     return this.#info === null || this.#info.parts.length > 1;
   }
 
   get #above() {
-    return this.#labels.filter((label) => label.probability >= this.#threshold);
+    return this.#labels.filter((label) => label.probability >= this.threshold.value);
   }
 
-  #said(p) {
-    return this.#calibrated ? percent(p) : p.toFixed(2);
+  said(p) {
+    return this.calibrated ? percent(p) : p.toFixed(2);
   }
 
   /** Takes over what the service says about itself: its bands and thresholds. */
   inform(info) {
     const first = this.#info === null;
     this.#info = info;
-    const marks = Object.entries(info.thresholds ?? {}).sort((a, b) => a[1] - b[1]);
-    const preset = ([key, p]) => {
-      const [name, title] = inWords(key);
-      const pick = () => this.#setThreshold(p, true);
-      const about = { type: "button", class: "chip", title, onclick: pick };
-      return h("button", about, `${name}:`, " ", h("span", { class: "number" }, percent(p)));
-    };
-    $("presets").replaceChildren(...marks.map(preset));
-    $("ticks").replaceChildren(...marks.map(([, p]) => h("i", { "--at": p })));
-    $("threshold-box").hidden = !this.#calibrated;
+    this.threshold.inform(info.thresholds);
+    $("threshold-box").hidden = !this.calibrated;
     this.#drawBands();
     if (!first) return;
-    const start = info.thresholds?.["best F1"] ?? 0;
-    this.#setThreshold(this.#calibrated ? start : -Infinity, true);
-    this.ask(); // for what was typed before the service had introduced itself
+    this.#begin(info.thresholds?.["best F1"] ?? 0);
+  }
+
+  /** The threshold that was used last, or the run's own; then what was typed in the meantime. */
+  async #begin(usual) {
+    const own = await recall("threshold");
+    this.threshold.set(this.calibrated ? (own ?? usual) : -Infinity);
+    this.ask();
+  }
+
+  #moved() {
+    this.#below = false;
+    this.#show();
+    if (!this.#labels.length || !this.calibrated) return;
+    this.#announce();
+    keep("threshold", this.threshold.value);
   }
 
   #textChanged() {
@@ -132,17 +126,6 @@ export class Suggest {
     $("nothing").replaceChildren(...Array.from({ length: 6 }, () => h("div", { class: "ghost" })));
   }
 
-  #setThreshold(value, exact = false) {
-    this.#threshold = value;
-    this.#below = false;
-    if (exact) $("threshold").value = Math.round(100 * value);
-    $("threshold").setAttribute("aria-valuetext", percent(value));
-    $("threshold-value").textContent = percent(value);
-    $("results").style.setProperty("--threshold", Math.max(0, value));
-    this.#show();
-    if (this.#labels.length) this.#announce();
-  }
-
   #setBand(band) {
     this.#band = band;
     this.#drawBands();
@@ -166,16 +149,18 @@ export class Suggest {
   #show(failed = false) {
     this.list.show(this.#labels, (label) => {
       const p = label.probability;
-      const weak = p < this.#threshold;
-      const length = this.#calibrated ? p : (p + 1) / 2;
-      return { weak, hidden: weak && !this.#below, length, value: this.#said(p) };
+      const weak = p < this.threshold.value;
+      const length = this.calibrated ? p : (p + 1) / 2;
+      const hidden = weak && !this.#below && !this.editor.desk.current.asked?.has(label.id);
+      return { weak, hidden, length, value: this.said(p) };
     });
-    const hidden = this.#labels.length - this.#above.length;
-    $("more").hidden = !hidden;
+    const hidden = $("list").querySelectorAll(":scope > li[hidden]").length;
+    $("more").hidden = !hidden && !this.#below;
     $("more").textContent = this.#below
-      ? "Hide labels below the threshold"
-      : `Show ${plural(hidden, "label")} below the threshold`;
+      ? "Hide less likely labels"
+      : `Show ${plural(hidden, "less likely label")}`;
     for (const id of ["copy", "json", "csv"]) $(id).disabled = !this.#above.length;
+    if (this.calibrated) this.threshold.explain(this.#labels);
     if (!failed) $("nothing").replaceChildren(...this.#insteadOfLabels());
     else if (!this.#labels.length) $("nothing").replaceChildren();
   }
@@ -186,12 +171,12 @@ export class Suggest {
     if (this.#above.length) return [];
     if (best) {
       const p = best.probability;
-      const lower = () => this.#setThreshold(Math.floor(100 * p) / 100, true);
-      const said = `No label reaches ${percent(this.#threshold)}. The most likely is `;
+      const lower = () => this.threshold.set(Math.floor(100 * p) / 100);
+      const said = `No label is ${percent(this.threshold.value)} sure. The most likely is `;
       const about = { type: "button", class: "quiet", onclick: lower };
       return [
         h("p", {}, said, h("strong", {}, best.name), ` at ${percent(p)}.`),
-        h("button", about, "Lower the threshold"),
+        h("button", about, "Show it"),
       ];
     }
     if (this.text.trim() && this.#asking) {
@@ -199,7 +184,7 @@ export class Suggest {
     }
     const bars =
       "Click a label to see why it is suggested. " +
-      "The bars beside it show how many training documents have this label:";
+      "The small bars beside it show how many documents it was learned from:";
     const legend = allBands().map(({ id, long }) => h("li", {}, bandIcon(id), long));
     const lead = h("p", { class: "lead" }, "Labels appear here as you type.");
     if (!legend.length) return [lead];
@@ -208,9 +193,9 @@ export class Suggest {
 
   #announce() {
     const above = this.#above;
-    const from = this.#threshold > 0 ? ` at ${percent(this.#threshold)} or more` : "";
+    const from = this.threshold.value > 0 ? ` at ${percent(this.threshold.value)} or more` : "";
     const [best] = above;
-    const first = best && ` Most likely: ${best.name}, ${this.#said(best.probability)}.`;
+    const first = best && ` Most likely: ${best.name}, ${this.said(best.probability)}.`;
     const found = best ? plural(above.length, "label") : "No labels";
     $("live").textContent = `${found}${from}.${first ?? ""}`;
   }
@@ -227,10 +212,8 @@ export class Suggest {
   async #download(kind) {
     try {
       const results = await this.#allResults();
-      const threshold = this.#calibrated ? this.#threshold : null;
-      const about = { run: this.#info?.name ?? null, threshold, band: this.#band };
       if (kind === "csv") download("labels.csv", commaSeparated(results), "text/csv");
-      else download("labels.json", asJson(results, about), "application/json");
+      else download("labels.json", asJson(results, this.about), "application/json");
     } catch (error) {
       toast(`Could not create the file. ${wording(error)}`);
     }
@@ -238,20 +221,25 @@ export class Suggest {
 
   /** For every open document, the labels above the threshold. */
   async #allResults() {
-    const { documents } = this.editor;
+    const { documents } = this.editor.desk;
     if (documents.length === 1) return [{ name: this.editor.name, labels: this.#above }];
-    const texts = documents.filter(({ text }) => text.trim());
-    const results = [];
-    for (let i = 0; i < texts.length; i += BATCH) {
-      toast(`Labelling document ${i + 1} of ${texts.length}…`);
-      const some = texts.slice(i, i + BATCH);
-      const wanted = { k: K, band: this.#band };
-      const answer = await service.predict(some.map(({ text }) => readable(text)), wanted);
-      some.forEach(({ name }, j) => {
-        const { labels } = answer.results[j];
-        results.push({ name, labels: labels.filter((one) => one.probability >= this.#threshold) });
-      });
-    }
-    return results;
+    const told = (done, all) => toast(`Suggesting labels for document ${done} of ${all}…`);
+    return this.results(told);
+  }
+
+  /** The labels of all open documents that reach the threshold; `told(done, all)` hears of it. */
+  async results(told = () => {}) {
+    const documents = this.editor.desk.documents.filter(({ text }) => text.trim());
+    await labelAll(documents, { k: K, band: this.#band, told });
+    return documents.map(({ name, labels }) => ({
+      name,
+      labels: labels.filter(({ probability }) => probability >= this.threshold.value),
+    }));
+  }
+
+  /** What the suggestions depend on, for files of them. */
+  get about() {
+    const threshold = this.calibrated ? this.threshold.value : null;
+    return { run: this.#info?.name ?? null, threshold, band: this.#band };
   }
 }

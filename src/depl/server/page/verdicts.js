@@ -2,10 +2,14 @@
 
 import { $, debounced, h, toast, wording } from "./dom.js";
 import { service } from "./api.js";
+import { TYPED } from "./desk.js";
+import { digest, keep, recall } from "./drafts.js";
 import { readable } from "./editor.js";
 
 const WAIT = 150; // milliseconds without a keystroke before the labels are searched
 const FOUND = 8; // labels that a search shows
+const KEPT = "decisions";
+const MOST_KEPT = 500; // documents whose decisions are still shown after a reload
 
 const VERBS = { accepted: "Accepted", rejected: "Rejected", added: "Added" };
 
@@ -18,12 +22,13 @@ const isSeen = (id) => [...$("list").children].some((item) => item.dataset.id ==
 
 export class Verdicts {
   #editor;
-  #given = new Map(); // by text: {number, verdict, label} by label id
+  #given = new Map(); // by digest of a text: {number, verdict, label} by label id
   #shown = new Map(); // probabilities of the labels that are suggested, by id
   #waiting = new Set(); // ids of labels that a request is under way for
 
   constructor(editor) {
     this.#editor = editor;
+    this.#remember();
     new LabelSearch((label) => this.decide(label, isSeen(label.id) ? "accepted" : "added"));
     // Of all rows, only the one with the focus has buttons that Tab stops at.
     $("list").addEventListener("focusin", (event) => {
@@ -31,6 +36,23 @@ export class Verdicts {
         one.tabIndex = one.closest("li") === event.target.closest("li") ? 0 : -1;
       }
     });
+  }
+
+  /** Brings back what was decided before the page was loaded. */
+  async #remember() {
+    for (const [key, given] of (await recall(KEPT)) ?? []) {
+      if (!this.#given.has(key)) this.#given.set(key, new Map(given));
+    }
+    this.refresh();
+  }
+
+  /** Takes over what is kept about a document: decisions of `/v1/feedback`, the latest first. */
+  restore(text, decisions) {
+    const given = new Map();
+    for (const { label, name, number, verdict, undone } of [...decisions].reverse()) {
+      if (!undone) given.set(label, { number, verdict, label: { id: label, name: name ?? label } });
+    }
+    this.#given.set(digest(text), given);
   }
 
   /** The two buttons beside a suggestion. */
@@ -76,8 +98,9 @@ export class Verdicts {
       if (before?.verdict !== verdict) {
         const probability = this.#shown.get(label.id) ?? null;
         const decision = { key, label: label.id, verdict, probability };
-        const source = name === "text" ? null : name.slice(-500);
-        const kept = await service.decide({ text, source, decisions: [decision] });
+        const { id = null, source = name === TYPED ? "" : name } = this.#editor.desk.current;
+        const about = { text, id, source: source.slice(-500) || null };
+        const kept = await service.decide({ ...about, decisions: [decision] });
         given.set(label.id, { number: kept.decisions[0].number, verdict, label });
         $("live").textContent = `${VERBS[verdict]}: ${label.name}.`;
       } else {
@@ -91,12 +114,14 @@ export class Verdicts {
     }
     this.#waiting.delete(label.id);
     this.refresh();
+    const latest = [...this.#given].filter(([, some]) => some.size).slice(-MOST_KEPT);
+    keep(KEPT, latest.map(([digested, some]) => [digested, [...some]]));
   }
 
   #own() {
-    const { text } = this.#editor;
-    if (!this.#given.has(text)) this.#given.set(text, new Map());
-    return this.#given.get(text);
+    const key = digest(this.#editor.text);
+    if (!this.#given.has(key)) this.#given.set(key, new Map());
+    return this.#given.get(key);
   }
 
   #chip(label) {
@@ -162,6 +187,10 @@ class LabelSearch {
 
   #key(event) {
     const { length } = this.#found;
+    if (!length && event.key === "Escape") {
+      $("list").querySelector("button.label[tabindex='0']")?.focus(); // back to the suggestions
+      event.stopPropagation();
+    }
     if (!length) return;
     if (event.key === "ArrowDown") this.#move((this.#at + 1) % length);
     else if (event.key === "ArrowUp") this.#move((this.#at + length - 1) % length);

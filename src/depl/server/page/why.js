@@ -7,14 +7,28 @@ import { inUtf16 } from "./editor.js";
 const AROUND = 60; // characters shown on either side of a word
 
 const SHOWN_NAMES = 4;
+const SHOWN_RELATIVES = 8;
 
+// By the name of a part: a short name, what it is, and what it is in a sentence.
 const PARTS = {
-  svm: ["Words", "the words of the text, weighed by a linear model"],
-  names: ["Label name", "whether the label's names occur in the text"],
-  classifier: ["Classifier", "a neural classifier"],
-  retrieval: ["Description", "how close the text is in meaning to the label's description"],
-  "name retrieval": ["Meaning of name", "how close the text is in meaning to the label's name"],
-  neighbours: ["Similar documents", "the labels of similar training documents"],
+  svm: ["Words", "the words of the text, weighed by a linear model", "the words of the text"],
+  names: ["Label name", "whether the label's names occur in the text", "its name in the text"],
+  classifier: ["Classifier", "a neural classifier", "what the text is about as a whole"],
+  retrieval: [
+    "Description",
+    "how close the text is in meaning to the label's description",
+    "the meaning of its description",
+  ],
+  "name retrieval": [
+    "Meaning of name",
+    "how close the text is in meaning to the label's name",
+    "the meaning of its name",
+  ],
+  neighbours: [
+    "Similar documents",
+    "the labels of similar training documents",
+    "similar documents that have it",
+  ],
 };
 
 /** Spans to highlight: words that count in favour of the label, strong ones more than weak ones. */
@@ -56,7 +70,24 @@ function place(why) {
   const rank = why.rank ? `Rank ${why.rank}` : "Not among the ranked labels";
   const sure = why.probability === null ? "" : `, ${percent(why.probability)} likely`;
   const said = ` ${rank}${sure}; ${trainedOn(why.label)}.${others}`;
-  return h("p", { class: "muted place" }, bandIcon(why.label.band), said);
+  const line = h("p", { class: "muted place" }, bandIcon(why.label.band), said);
+  for (const piece of relatives(why.label)) line.append(" ", piece);
+  return line;
+}
+
+/** Labels that are broader and narrower than one, as links. */
+export function relatives({ broader = [], narrower = [] }) {
+  const listed = (title, some) => {
+    const links = some
+      .slice(0, SHOWN_RELATIVES)
+      .flatMap(({ id, name }, i) => [i ? ", " : "", h("a", { href: labelAddress(id) }, name)]);
+    const more = some.length - SHOWN_RELATIVES;
+    return h("span", {}, `${title}: `, ...links, more > 0 ? ` and ${more} more.` : ".");
+  };
+  const found = [];
+  if (broader.length) found.push(listed("Broader", broader));
+  if (narrower.length) found.push(listed("Narrower", narrower));
+  return found;
 }
 
 function words(why, text, jump) {
@@ -99,6 +130,18 @@ function inContext(text, [start, end]) {
   );
 }
 
+/** The parts of the model in one sentence, for people who do not care for numbers. */
+function inShort(why) {
+  const words = (some) => some.map(({ name }) => PARTS[name]?.[2] ?? name);
+  const ranked = [...why.parts].sort((a, b) => b.contribution - a.contribution);
+  const [first, ...others] = words(ranked.filter(({ contribution }) => contribution > 0));
+  const against = words(ranked.filter(({ contribution }) => contribution < 0).reverse());
+  if (!first) return "Little speaks for this label.";
+  const also = others.length ? `, and also ${others.join(" and ")}` : "";
+  const but = against.length ? ` Against it: ${against.join(" and ")}.` : "";
+  return `What speaks for it most: ${first}${also}.${but}`;
+}
+
 function parts(why) {
   const most = Math.max(...why.parts.map((part) => Math.abs(part.contribution)), 1e-9);
   const list = h("ul", { class: "parts" });
@@ -123,7 +166,13 @@ function parts(why) {
   }
   const sign = h("em", {}, " + in favour, − against");
   const unit = why.probability === null ? null : "in log-odds";
-  return h("section", {}, h("h4", { title: unit }, "What each part of the model adds", sign), list);
+  const title = h("h4", { title: unit }, "What each part of the model adds", sign);
+  return h(
+    "section",
+    {},
+    h("p", { class: "plain-only" }, inShort(why)),
+    h("div", { class: "expert-only" }, title, list),
+  );
 }
 
 function neighbours(why) {
@@ -137,7 +186,7 @@ function neighbours(why) {
   }
   const list = h("ol", { class: "near" });
   for (const one of why.neighbours) {
-    const similar = h("span", { class: "number" }, one.similarity.toFixed(2));
+    const similar = h("span", { class: "number expert-only" }, one.similarity.toFixed(2));
     const line = h("summary", {}, similar, h("span", { class: "line" }, one.text));
     const whole = h("p", {}, one.text, h("span", { class: "muted" }, ` (document ${one.id})`));
     list.append(h("li", {}, h("details", {}, line, whole)));

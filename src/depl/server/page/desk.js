@@ -1,0 +1,117 @@
+// The documents that are open, and which of them is shown; they survive a reload.
+
+import { debounced } from "./dom.js";
+import { keep, recall } from "./drafts.js";
+
+const KEY = "desk";
+const WAIT = 300; // milliseconds without a keystroke before what was typed is kept
+
+export const TYPED = "text"; // the name of a document that comes from no file
+
+const blank = () => [{ name: TYPED, text: "" }];
+const isBlank = ({ name, text }) => name === TYPED && !text.trim();
+
+/** Events: "opened" when there are other documents, "shown" when another one is shown, "edited". */
+export class Desk extends EventTarget {
+  #documents = blank();
+  #at = 0;
+  #guest = null; // a document of the review, shown in place of those that are open
+  #touched = false;
+  #keepSoon = debounced(() => this.#keep(), WAIT);
+
+  constructor() {
+    super();
+    addEventListener("pagehide", () => this.#touched && this.#keep());
+  }
+
+  /** Brings back what was open before the page was loaded, unless something was typed since. */
+  async restore() {
+    const kept = await recall(KEY);
+    if (!kept?.documents?.length || this.#touched || !isBlank(this.#documents[0])) return;
+    this.#documents = kept.documents;
+    this.#at = Math.min(kept.at, kept.documents.length - 1);
+    this.#tell("opened", "shown");
+  }
+
+  get documents() {
+    return this.#documents;
+  }
+
+  get at() {
+    return this.#at;
+  }
+
+  get current() {
+    return this.#guest ?? this.#documents[this.#at];
+  }
+
+  get guest() {
+    return this.#guest;
+  }
+
+  /** Whether there is anything to clear. */
+  get isEmpty() {
+    return this.#documents.length === 1 && isBlank(this.#documents[0]);
+  }
+
+  /** Adds documents to those that are open and shows the first; one that is there is not added. */
+  open(documents) {
+    const there = new Set(this.#documents.map(({ name, text }) => `${name}\n${text}`));
+    const fresh = documents.filter(({ name, text }) => !there.has(`${name}\n${text}`));
+    const kept = this.#documents.filter((one) => !isBlank(one));
+    this.#documents = [...kept, ...fresh];
+    if (!this.#documents.length) this.#documents = blank();
+    this.#at = Math.min(kept.length, this.#documents.length - 1);
+    this.#changed("opened", "shown");
+    return fresh.length;
+  }
+
+  show(i) {
+    this.#at = Math.min(Math.max(i, 0), this.#documents.length - 1);
+    this.#changed("shown");
+  }
+
+  edit(text) {
+    if (this.#guest) return;
+    const { name } = this.#documents[this.#at];
+    this.#documents[this.#at] = { name, text };
+    this.#touched = true;
+    this.#keepSoon();
+    this.#tell("edited");
+  }
+
+  /** Closes all documents; returns what brings them back. */
+  clear() {
+    const [documents, at] = [this.#documents, this.#at];
+    this.#documents = blank();
+    this.#at = 0;
+    this.#changed("opened", "shown");
+    return () => {
+      this.#documents = documents;
+      this.#at = at;
+      this.#changed("opened", "shown");
+    };
+  }
+
+  /** Shows a document of the review; null goes back to those that are open. */
+  host(guest) {
+    if (guest === this.#guest) return;
+    this.#guest = guest;
+    this.#tell("shown");
+  }
+
+  #changed(...names) {
+    this.#touched = true;
+    this.#keep();
+    this.#tell(...names);
+  }
+
+  #tell(...names) {
+    for (const name of names) this.dispatchEvent(new Event(name));
+  }
+
+  #keep() {
+    const plain = this.#documents.map(({ name, text }) => ({ name, text }));
+    keep(KEY, { documents: plain, at: this.#at });
+  }
+}

@@ -1,0 +1,193 @@
+// The review: documents one by one, those that teach most first; decided with the keyboard alone.
+
+import { $, count, h, percent, plural, toast, wording } from "./dom.js";
+import { service } from "./api.js";
+import { mayDecide } from "./visitor.js";
+
+const KEYS = [
+  ["↑ ↓", "choose a label"],
+  ["A", "accept it"],
+  ["R", "reject it"],
+  ["Enter", "why it is suggested"],
+  ["/", "add a missing label; Esc goes back to the list"],
+  ["D", "done, next document"],
+  ["S", "skip"],
+  ["B", "back to the document before"],
+];
+
+export class Review {
+  #desk;
+  #list;
+  #seen = []; // numbers of the documents that were shown, in their order
+  #at = -1; // which of them is shown
+  #busy = false;
+
+  constructor(desk, list) {
+    this.#desk = desk;
+    this.#list = list;
+    $("review-done").addEventListener("click", () => this.#finish("done"));
+    $("review-skip").addEventListener("click", () => this.#finish("skipped"));
+    $("review-back").addEventListener("click", () => this.#back());
+    $("review-keys").replaceChildren(
+      ...KEYS.flatMap(([key, meaning]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, meaning)]),
+    );
+    document.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  get active() {
+    return document.body.classList.contains("reviewing");
+  }
+
+  /** Enters the review: the document that was shown last, or the next one. */
+  async enter() {
+    document.body.classList.add("reviewing");
+    $("review-bar").hidden = false;
+    if (this.#at >= 0) await this.#show(this.#seen[this.#at]);
+    else await this.#next();
+  }
+
+  leave() {
+    document.body.classList.remove("reviewing");
+    $("review-bar").hidden = true;
+    $("review-end").hidden = true;
+    this.#desk.host(null);
+  }
+
+  async #next() {
+    await this.#attempt(async () => {
+      const { document: found, progress } = await service.review.next();
+      this.#tell(progress);
+      if (found === null) return this.#end(progress);
+      if (this.#seen.at(-1) !== found.number) this.#seen.push(found.number);
+      this.#at = this.#seen.length - 1;
+      return this.#host(found);
+    });
+  }
+
+  async #show(number) {
+    await this.#attempt(async () => {
+      const [found, progress] = await Promise.all([
+        service.review.document(number),
+        service.review.progress(),
+      ]);
+      this.#tell(progress);
+      await this.#host(found);
+    });
+  }
+
+  async #host(found) {
+    $("review-end").hidden = true;
+    $("view-suggest").classList.remove("nothing-left");
+    const { decisions } = await service.decisions(found.id);
+    this.#list.verdicts.restore(found.text, await Promise.all(decisions.map(withName)));
+    const asked = new Set(found.reasons.map(({ id }) => id)); // shown however unlikely they are
+    this.#desk.host({ name: found.id, text: found.text, source: found.source, id: found.id, asked });
+    $("review-name").textContent = found.source ? `${found.source}: ${found.id}` : found.id;
+    $("review-why").replaceChildren(...because(found));
+    $("review-back").disabled = this.#at <= 0;
+    this.#list.whenShown(() => this.#list.focusFirst());
+  }
+
+  #tell({ total, done, skipped, by, you }) {
+    $("review-progress").max = Math.max(1, total);
+    $("review-progress").value = done + skipped;
+    const left = skipped ? `, ${count(skipped)} skipped` : "";
+    $("review-count").textContent = `${count(done)} of ${count(total)} done${left}`;
+    const others = by.filter(({ name }) => name && name !== you);
+    const own = by.find(({ name }) => name === you)?.done ?? 0;
+    const said = others.map(({ name, done: n }) => `${name} ${count(n)}`);
+    $("review-others").textContent = said.length ? `you ${count(own)}, ${said.join(", ")}` : "";
+  }
+
+  /** Nothing is left, or nothing was ever there. */
+  #end({ total, done, skipped }) {
+    this.#at = this.#seen.length;
+    this.#desk.host({ name: "review", text: "", id: null });
+    $("view-suggest").classList.add("nothing-left");
+    $("review-name").textContent = "";
+    $("review-why").replaceChildren();
+    $("review-back").disabled = !this.#seen.length;
+    const again = h("a", { href: "#suggest" }, "Open a table");
+    const empty = [
+      h("p", { class: "lead" }, "Nothing waits to be reviewed."),
+      h("p", {}, again, " and press “Review these”, or put documents into the queue with ", h("code", {}, "depl review RUN new.csv"), "."),
+    ];
+    const finished = [
+      h("p", { class: "lead" }, `All done: ${plural(done, "document")} reviewed, ${count(skipped)} skipped.`),
+      h("p", {}, "What you decided is kept. The run learns from it with ", h("code", {}, "depl learn RUN"), "."),
+    ];
+    $("review-end").replaceChildren(...(total ? finished : empty));
+    $("review-end").hidden = false;
+  }
+
+  async #finish(state) {
+    const number = this.#seen[this.#at];
+    if (number === undefined || $("review-end").hidden === false) return;
+    await this.#attempt(async () => {
+      this.#tell(await service.review.mark(number, state));
+      const said = state === "done" ? "Done." : "Skipped.";
+      $("live").textContent = `${said} ${$("review-count").textContent}.`;
+    });
+    if (this.#at < this.#seen.length - 1) {
+      this.#at += 1;
+      await this.#show(this.#seen[this.#at]);
+    } else await this.#next();
+  }
+
+  async #back() {
+    if (this.#at <= 0) return;
+    this.#at -= 1;
+    await this.#show(this.#seen[this.#at]);
+  }
+
+  async #attempt(act) {
+    if (this.#busy) return;
+    this.#busy = true;
+    try {
+      await act();
+    } catch (error) {
+      toast(wording(error), error.retry ? { name: "Try again", act: () => this.enter() } : null);
+    }
+    this.#busy = false;
+  }
+
+  /** Letters count where nothing can be typed, and only while no dialog is open. */
+  #key(event) {
+    const typing = event.target.matches("input:not([type=range]), select, textarea:not([readonly])");
+    const other = event.ctrlKey || event.metaKey || event.altKey;
+    if (!this.active || typing || other || document.querySelector("dialog[open]")) return;
+    const acts = {
+      a: () => this.#list.decide("accepted"),
+      r: () => this.#list.decide("rejected"),
+      d: () => this.#finish("done"),
+      s: () => this.#finish("skipped"),
+      b: () => this.#back(),
+      "/": () => $("attach").focus(),
+    };
+    const act = acts[event.key.toLowerCase()];
+    if (!act || !mayDecide()) return;
+    event.preventDefault();
+    act();
+  }
+}
+
+/** Why this document comes now. */
+function because({ reasons, state, by, looking }) {
+  const notes = [];
+  if (looking) notes.push(`${looking} is looking at it as well. `);
+  if (state !== "open") notes.push(`${state === "done" ? "Done" : "Skipped"}${by ? ` by ${by}` : ""}. `);
+  if (!reasons.length) return [...notes, "depl is sure about this one; there is little to learn."];
+  const label = ({ name, probability, rare }, i) => [
+    i ? ", " : "",
+    h("b", {}, name),
+    ` (${percent(probability)}${rare ? ", a rare label" : ""})`,
+  ];
+  return [...notes, "Why this one: depl is not sure about ", ...reasons.flatMap(label), "."];
+}
+
+/** A decision with the label's name, where that is not among the suggestions. */
+async function withName(decision) {
+  if (decision.verdict !== "added" || decision.undone) return decision;
+  const { name } = await service.label(decision.label).catch(() => ({ name: decision.label }));
+  return { ...decision, name };
+}

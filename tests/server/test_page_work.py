@@ -1,0 +1,342 @@
+"""A day's work on the page: tables, the review, the tree; and that everybody can do it."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the service needs depl[serve]")
+pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
+
+from playwright.sync_api import Page, expect
+
+from depl.core.corpus import Dataset, Label, LabelSet
+from depl.labels.feedback import FeedbackStore
+from depl.labels.review_queue import ReviewQueue
+from depl.pipeline.fit import fit
+from depl.server.security import Access
+from depl.server.tokens import Role, Token
+
+Opener = Callable[..., Page]
+
+WINE = "Customs duty on sparkling wine from third countries, made of grapes from steep vineyards"
+ROWS = (
+    ("w-1", WINE),
+    ("f-2", "Catch quotas for cod and herring of fishing vessels in the North Sea"),
+    ("m-3", "Skimmed milk powder and butter of dairies"),
+)
+BROADER = {"2560": ("food",), "1590": ("food",), "2077": ("food",), "food": ("goods",)}
+
+
+@pytest.fixture(scope="module")
+def run(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose labels have a hierarchy: goods > food > wine, milk product, olive oil."""
+    old = dataset.labels
+    named = [Label(x.id, x.name, x.alt_names, broader=BROADER.get(x.id, ())) for x in old]
+    labels = LabelSet([*named, Label("food", "food", broader=("goods",)), Label("goods", "goods")])
+    train = dataset.train
+    carried = [row.indices.tolist() for row in train.Y]
+    corpus = type(train).from_rows(train.ids, train.texts, carried, labels)
+    return fit(corpus, tmp_path_factory.mktemp("work") / "laws").path
+
+
+@pytest.fixture(scope="module")
+def address(serving: Callable, run: Path) -> Iterator[str]:
+    """A service at which everybody on this machine may work."""
+    with serving(run, Access(local_writes=True)) as url:
+        yield url
+
+
+@pytest.fixture
+def page(visit: Opener, address: str, run: Path) -> Page:
+    ReviewQueue(run).clear()
+    return visit(address)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """As a German Excel writes it."""
+    lines = ["Nr;Titel", *(f"{number};{text}" for number, text in ROWS), "x-4;"]
+    path = tmp_path / "neue.csv"
+    path.write_bytes("\r\n".join(lines).encode("utf-8-sig"))
+    return path
+
+
+def suggest(page: Page, text: str, first: str) -> None:
+    page.get_by_label("Document", exact=True).fill(text)
+    expect(page.locator("#list > li:not([hidden]) .name").first).to_have_text(first)
+
+
+def open_table(page: Page, table: Path, documents: int = 3) -> None:
+    page.set_input_files("#files", [table])
+    expect(page.locator("#documents-state")).to_contain_text(f"for all {documents} documents")
+
+
+def test_a_table_becomes_a_list_of_documents_with_their_labels(page: Page, table: Path) -> None:
+    open_table(page, table)
+    expect(page.locator("#toast")).to_contain_text("neue.csv: 3 documents, text from Titel.")
+    expect(page.locator("#toast")).to_contain_text("1 row left out, such as neue.csv:5")
+    rows = page.locator("#documents-list > li")
+    expect(rows).to_have_count(3)
+    expect(rows.nth(0).get_by_role("list", name="Labels of w-1")).to_contain_text("wine")
+    expect(rows.nth(1)).to_contain_text("fishing quota")
+    page.get_by_role("searchbox", name="Search").fill("butter")
+    expect(rows).to_have_count(1)
+    expect(page.locator("#documents-found")).to_have_text("1 document found.")
+    page.get_by_role("searchbox", name="Search").fill("")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download all as CSV").click()
+    found = list(csv.DictReader(Path(saved.value.path()).read_text().splitlines()))
+    assert [x["document"] for x in found if x["rank"] == "1"] == ["w-1", "f-2", "m-3"]
+    page.get_by_role("link", name="f-2").click()
+    expect(page.locator("#text")).to_have_value(ROWS[1][1])
+    expect(page.locator("#place")).to_have_text("2 of 3")
+    page.get_by_role("link", name="All documents").click()
+    expect(rows).to_have_count(3)
+
+
+def test_work_survives_opening_a_file_and_a_reload(page: Page, table: Path) -> None:
+    suggest(page, WINE, "wine")
+    page.get_by_role("button", name="Reject customs duty").click()
+    rejected = page.get_by_role("button", name="Reject customs duty")
+    expect(rejected).to_have_attribute("aria-pressed", "true")
+    page.locator("#threshold").fill("3")
+    open_table(page, table, 4)
+    expect(page.locator("#documents-title")).to_have_text("4 documents")  # the typed one is there
+    page.reload()
+    expect(page.locator("#documents-title")).to_have_text("4 documents")
+    page.locator("#documents-list a", has_text=re.compile("^text$")).click()
+    expect(page.locator("#text")).to_have_value(WINE)
+    expect(rejected).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#threshold-value")).to_have_text("3%")
+    rejected.click()
+    expect(rejected).to_have_attribute("aria-pressed", "false")
+    open_table(page, table, 4)  # again: nothing is there twice
+    page.get_by_role("button", name="Close all").click()
+    expect(page.get_by_role("link", name="Documents")).to_be_hidden()
+    expect(page.locator("#text")).to_have_value("")
+    page.locator("#toast").get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("link", name="Documents 4")).to_be_visible()
+
+
+def test_documents_are_reviewed_with_the_keyboard_alone(
+    page: Page, table: Path, run: Path, address: str
+) -> None:
+    open_table(page, table)
+    page.get_by_role("button", name="Review these").click()
+    expect(page.locator("#review-count")).to_have_text("0 of 3 done")
+    expect(page.locator("#review-why")).to_contain_text(re.compile("not sure about|is sure about"))
+    first = page.locator("#text").input_value()
+    assert first in {text for _, text in ROWS}
+    expect(page.locator("#text")).not_to_be_editable()
+    expect(page.locator("button.label").first).to_be_focused()
+    best = page.locator("#list .name").first.inner_text()
+    page.keyboard.press("a")
+    expect(page.get_by_role("button", name=f"Accept {best}")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    page.keyboard.press("/")
+    expect(page.get_by_role("combobox")).to_be_focused()
+    page.keyboard.type("apicult")
+    expect(page.get_by_role("option")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Take back bee-keeping")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("d")
+    expect(page.locator("#review-count")).to_have_text("1 of 3 done")
+    expect(page.locator("#text")).not_to_have_value(first)
+    page.keyboard.press("b")
+    expect(page.locator("#text")).to_have_value(first)
+    expect(page.locator("#review-why")).to_contain_text("Done.")
+    page.reload()  # what was decided is with the service
+    expect(page.locator("#review-count")).to_have_text("1 of 3 done")
+    expect(page.locator("#text")).not_to_have_value(first)
+    page.keyboard.press("s")
+    expect(page.locator("#review-count")).to_have_text("1 of 3 done, 1 skipped")
+    expect(page.locator("button.label").first).to_be_focused()
+    page.keyboard.press("d")
+    expect(page.locator("#review-end")).to_contain_text("All done: 2 documents reviewed, 1 skipped")
+    entries = FeedbackStore(run).history(limit=2)
+    assert [x.verdict for x in entries] == ["added", "accepted"]
+    assert {x.document for x in entries} <= {number for number, _ in ROWS}
+    page.goto(f"{address}#suggest")  # and the documents that were open are still there
+    expect(page.locator("#text")).to_have_value(ROWS[0][1])
+
+
+def test_several_reviewers_each_with_a_token(
+    visit: Opener, serving: Callable, run: Path, tmp_path: Path, table: Path
+) -> None:
+    own = Path(shutil.copytree(run, tmp_path / "laws"))
+    ReviewQueue(own).clear()
+    known = tuple(Token.of(name * 8, Role.FEEDBACK, name) for name in ("anna", "ben"))
+    with serving(own, Access(tokens=known)) as url:
+        pages = []
+        for name in ("anna", "ben"):
+            page = visit(url, expected=("401",), base_url=url)
+            page.evaluate("token => sessionStorage.setItem('depl-token', token)", name * 8)
+            page.goto(f"{url}#labels")
+            page.reload()
+            expect(page.locator("#visitor")).to_have_text(name)
+            pages.append(page)
+        anna, ben = pages
+        expect(anna.get_by_role("button", name="Feedback only")).to_be_visible()
+        expect(anna.get_by_role("button", name="Add a label")).to_be_hidden()
+        open_table(anna, table)
+        anna.get_by_role("button", name="Review these").click()
+        expect(anna.locator("#review-count")).to_have_text("0 of 3 done")
+        expect(anna.locator("#text")).not_to_have_value("")
+        ben.goto(f"{url}#review")
+        expect(ben.locator("#text")).not_to_have_value("")
+        expect(ben.locator("#review-count")).to_have_text("0 of 3 done")
+        assert ben.locator("#text").input_value() != anna.locator("#text").input_value()
+        ben.get_by_role("button", name="Done, next").click()
+        expect(ben.locator("#review-count")).to_have_text("1 of 3 done")
+        anna.get_by_role("button", name="Done, next").click()
+        expect(anna.locator("#review-others")).to_have_text("you 1, ben 1")
+        assert ReviewQueue(own).progress().by == {"anna": 1, "ben": 1}
+
+
+def test_an_empty_review_says_what_to_do(page: Page, address: str) -> None:
+    page.goto(f"{address}#review")
+    expect(page.locator("#review-end")).to_contain_text("Nothing waits to be reviewed.")
+    page.locator("#review-end").get_by_role("link", name="Open a table").click()
+    suggest(page, WINE, "wine")
+
+
+def test_the_tree_is_browsed_with_the_keyboard(page: Page, address: str) -> None:
+    page.goto(f"{address}#labels")
+    page.get_by_role("button", name="Tree").click()
+    expect(page.locator("#tree-found")).to_have_text("1 label at the top. 9 labels stand alone.")
+    goods = page.get_by_role("treeitem", name="goods")
+    goods.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("treeitem", name="food").last).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#tree [data-id='2560']")).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#tree [data-id='1590']")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#tree [data-id='food']")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#tree [data-id='2560']")).to_be_hidden()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="food")).to_be_focused()
+    card = page.locator("#label-card")
+    expect(card).to_contain_text("Broader: goods. Narrower: ")
+    card.get_by_role("link", name="wine").click()
+    expect(page.get_by_role("heading", name="wine")).to_be_visible()
+    page.get_by_role("button", name="Show in the tree").click()
+    expect(page.locator("#tree [data-id='2560']")).to_be_focused()
+
+
+def test_a_suggestion_names_what_is_broader(page: Page) -> None:
+    suggest(page, WINE, "wine")
+    page.locator("button.label").first.click()
+    expect(page.locator(".why:visible .place")).to_contain_text("Broader: food.")
+    expect(page.locator(".why:visible")).to_contain_text("What speaks for it most: the words")
+    expect(page.locator(".parts")).to_be_hidden()
+    page.get_by_role("button", name="Expert view").click()
+    expect(page.locator(".parts")).to_be_visible()
+    page.reload()  # it is remembered, and so is the text
+    expect(page.locator("#list .name").first).to_have_text("wine")
+    expect(page.get_by_role("button", name="Expert view")).to_have_attribute("aria-pressed", "true")
+
+
+def test_the_slider_says_what_it_does_to_this_document(page: Page) -> None:
+    suggest(page, WINE, "wine")
+    page.locator("#threshold").fill("50")
+    words = page.locator("#threshold-words")
+    expect(words).to_contain_text(re.compile(r"^2 labels for this document: .* right\."))
+    expect(words).to_contain_text("move right, and customs duty")
+    page.get_by_text("What does this do?").click()
+    expect(page.locator(".meaning p")).to_contain_text("about 30 turn out to be right")
+    page.get_by_role("button", name="All", exact=True).click()
+    expect(page.locator("#threshold-value")).to_have_text("0%")
+
+
+def test_a_service_for_looking_only_says_how_to_change_that(
+    visit: Opener, serving: Callable, run: Path
+) -> None:
+    with serving(run, Access()) as url:
+        page = visit(url)
+        page.get_by_role("button", name="Read-only").click()
+        advice = page.get_by_role("dialog", name="What you can do here")
+        expect(advice).to_contain_text("depl serve RUN --allow-writes")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("link", name="Review")).to_be_hidden()
+        suggest(page, WINE, "wine")
+        expect(page.locator(".verdict").first).to_be_hidden()
+        page.goto("about:blank")
+
+
+def test_messages_are_for_people(visit: Opener, address: str) -> None:
+    page = visit(address, expected=("422", "500", "404", "403"))
+    said = page.evaluate(
+        """async () => {
+          const { call } = await import("/api.js");
+          const found = [];
+          for (const [method, path, body] of [
+            ["POST", "v1/predict", { texts: [] }],
+            ["POST", "v1/predict", { text: 1 }],
+            ["GET", "v1/labels/none"],
+            ["POST", "v1/review/7", { state: "done" }],
+            ["GET", "v1/nowhere"],
+          ]) {
+            const say = ({ title, message }) => found.push(`${title} ${message}`);
+            await call(method, path, { body }).catch(say);
+          }
+          return found;
+        }"""
+    )
+    assert len(said) == 5
+    for message in said:
+        assert not re.search(r"/v1|HTTP|\b[45]\d\d\b|JSON|header|texts", message), message
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+def test_axe_finds_nothing_serious(
+    visit: Opener, address: str, run: Path, table: Path, width: int, scheme: str
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    ReviewQueue(run).clear()
+    page = visit(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
+
+    def check(view: str) -> None:
+        found = axe.run(page, options={"resultTypes": ["violations"]}).response["violations"]
+        serious = [
+            (view, x["id"], [node["html"][:200] for node in x["nodes"][:3]])
+            for x in found
+            if x["impact"] in ("serious", "critical")
+        ]
+        assert serious == []
+        assert page.evaluate("document.documentElement.scrollWidth") == width, view
+
+    suggest(page, WINE, "wine")
+    page.get_by_role("button", name="Expert view").click()
+    page.locator("button.label").first.click()
+    expect(page.locator(".parts")).to_be_visible()
+    check("suggest")
+    open_table(page, table, 4)
+    check("documents")
+    page.get_by_role("button", name="Review these").click()
+    expect(page.locator("#review-count")).to_have_text("0 of 4 done")
+    expect(page.locator("button.label").first).to_be_focused()
+    check("review")
+    page.goto(f"{address}#labels")
+    expect(page.locator("#rows a")).to_have_count(14)
+    check("labels")
+    page.get_by_role("button", name="Tree").click()
+    page.get_by_role("treeitem", name="goods").press("ArrowRight")
+    expect(page.locator("#tree [data-id='food']")).to_be_visible()
+    check("tree")
+    page.goto(f"{address}#label/food")
+    expect(page.get_by_role("heading", name="food")).to_be_visible()
+    check("label")
+    page.get_by_role("button", name="Edit").click()
+    check("edit")
