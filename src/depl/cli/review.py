@@ -105,7 +105,7 @@ def _add(
     added, read = 0, 0
     for chunk in chunks(iter(documents), _CHUNK, _CHARACTERS):
         found = suggestions(model, [document.text for document in chunk])
-        source = documents.name if documents.unit == "row" else ""
+        source = Path(documents.name).name if documents.unit == "row" else ""
         added += queue.add(
             NewDocument(x.text, x.id, source, row) for x, row in zip(chunk, found, strict=True)
         )
@@ -182,7 +182,7 @@ def _print(model: Classifier, queue: ReviewQueue, order: list[Waiting]) -> None:
 def _sum_up(run: Path, progress: Progress, added: int, more: int, output: Path | None) -> None:
     if more > 0:
         out.print(f"[dim]      and {count(more, 'document')} more[/]")
-    new = f"{count(added, 'document')} new. " if added else ""
+    new = f"Queued {count(added, 'document')}. " if added else ""
     left = count(progress.left, "document waits", "documents wait")
     done = f"{progress.done:,} done, {progress.skipped:,} skipped"
     err.print(f"{new}{left}; {done}.")

@@ -19,6 +19,7 @@
     fusion/         how the parts' rankings become one; thresholds.json
     labels/         edits of labels
     feedback/       what people decided about suggestions
+    review/         documents that people are to look at
     learned/        what was learnt from that since
     logs/           training curves
     report/         what ``depl evaluate`` wrote

@@ -1,0 +1,101 @@
+"""``depl review``: from documents to an ordered queue."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from depl.cli.app import app
+from depl.core.errors import ConfigError, CorpusError
+from depl.labels.review_queue import ReviewQueue
+from depl.model.classifier import Classifier
+from depl.model.review import as_matrix, review_order, suggestions
+
+TEXTS = {
+    "a": "Customs duty on sparkling wine from vineyards",
+    "b": "Catch quotas for cod and herring of fishing vessels",
+    "c": "Hives of bees, honey and the keeping of apiaries",
+    "d": "Butter of dairies",
+}
+
+
+def depl(*arguments: object):
+    found = CliRunner().invoke(app, [*map(str, arguments)])
+    if found.exception is not None and not isinstance(found.exception, SystemExit):
+        raise found.exception
+    return found
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "new.csv"
+    rows = [["id", "text"], *map(list, TEXTS.items()), ["e", ""]]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def test_documents_are_queued_once_and_listed_in_the_order_of_what_they_teach(
+    own_run: Path, table: Path, tmp_path: Path
+) -> None:
+    found = depl("review", own_run, table, "--limit", 2)
+    assert found.exit_code == 0
+    assert "new.csv:6 left out:" in found.stderr
+    assert "Queued 4 documents. 4 documents wait; 0 done, 0 skipped." in found.stderr
+    model = Classifier.load(own_run)
+    P = as_matrix(suggestions(model, list(TEXTS.values())), model.labels)
+    order, _ = review_order(P, model.train_counts)
+    wanted = [list(TEXTS)[i] for i in order]
+    lines = found.stdout.splitlines()
+    assert [line.split()[1] for line in lines[:4:2]] == wanted[:2]
+    assert lines[4].strip() == "and 2 documents more"
+
+    queue = tmp_path / "queue.csv"
+    again = depl("review", own_run, table, "--output", queue)
+    assert "4 documents were there already." in again.stderr
+    with queue.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == wanted
+    assert [row["text"] for row in rows] == [TEXTS[x] for x in wanted]
+    assert {row["source"] for row in rows} == {"new.csv"}
+
+
+def test_what_is_done_leaves_the_queue(own_run: Path, table: Path, tmp_path: Path) -> None:
+    depl("review", own_run, table)
+    queue = ReviewQueue(own_run)
+    first = queue.waiting()[0]
+    queue.mark(first.number, "done", by="anna")
+    found = depl("review", own_run)
+    assert "3 documents wait; 1 done, 0 skipped." in found.stderr
+    assert "anna: 1 done" in found.stderr
+    facts = json.loads(depl("review", own_run, "--json", "--limit", 1).stdout)
+    assert (facts["total"], facts["done"], len(facts["next"])) == (4, 1, 1)
+    assert facts["next"][0]["id"] != first.id
+    lines = tmp_path / "queue.jsonl"
+    depl("review", own_run, "--output", lines)
+    assert len(lines.read_text(encoding="utf-8").splitlines()) == 3
+    assert "4 documents removed" in depl("review", own_run, "--clear").stderr
+    assert queue.progress().total == 0
+
+
+def test_a_folder_of_documents(own_run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "letters"
+    folder.mkdir()
+    for name, text in TEXTS.items():
+        (folder / f"{name}.txt").write_text(text)
+    assert "Queued 4 documents." in depl("review", own_run, folder).stderr
+    assert ReviewQueue(own_run).waiting()[0].id.endswith("a.txt")
+
+
+def test_mistakes_are_explained(own_run: Path, tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="Nothing waits to be reviewed"):
+        depl("review", own_run)
+    with pytest.raises(ConfigError, match=r"\.csv, \.tsv or \.jsonl"):
+        depl("review", own_run, "--output", tmp_path / "queue.txt")
+    (tmp_path / "empty.csv").write_text("id,text\n1,\n")
+    with pytest.raises(CorpusError, match="No document could be read"):
+        depl("review", own_run, tmp_path / "empty.csv")
