@@ -83,7 +83,7 @@ async function whatWentWrong(response) {
   }
   if (status === 404) return failure("This does not exist.", "It may have been removed.");
   if (status === 413) return failure("This is too long.", "Use fewer or shorter documents.");
-  const reason = forPeople(answer.error?.message) || undefined;
+  const reason = forPeople(answer.error?.message);
   if (status >= 500) {
     const unknown = "Try again. If that does not help, tell whoever runs this service.";
     return failure("Something went wrong.", reason ?? unknown, { retry: true });
@@ -93,8 +93,9 @@ async function whatWentWrong(response) {
 
 /** What the service says, unless it is meant for programs. */
 function forPeople(reason = "") {
-  const forPrograms = /\/v1|HTTP|header|JSON|Bearer|\bfield\b/.test(reason) || /^[a-z_]+[ .]/.test(reason);
-  return forPrograms ? undefined : reason;
+  const technical = /\/v1|HTTP|header|JSON|Bearer/;
+  const aboutFields = /^[a-z_]+(\.\w+)* (must|is missing|is not a known field)/;
+  return technical.test(reason) || aboutFields.test(reason) ? undefined : reason || undefined;
 }
 
 const label = (id) => `v1/labels/${encodeURIComponent(id)}`;
