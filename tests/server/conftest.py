@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,6 +179,16 @@ FORGET = """() => new Promise((done) => {
 })"""
 
 
+def answers(url: str) -> bool:
+    """Whether a service is still running."""
+    import httpx
+
+    try:
+        return httpx.get(f"{url}healthz").is_success
+    except httpx.TransportError:
+        return False
+
+
 @pytest.fixture(scope="module")
 def tab(browser: Any) -> Iterator[Any]:
     """One tab for all pages that need no other settings; a new one for each would cost more."""
@@ -198,7 +208,7 @@ def visit(browser: Any, tab: Any) -> Iterator[Callable]:
     def open_page(url: str, *, expected: tuple[str, ...] = (), **options: object) -> Any:
         def listen(said) -> None:
             if said.type in ("error", "warning") and not any(x in said.text for x in expected):
-                complaints.append(said.text)
+                complaints.append(f"{said.text} {said.location}")
 
         page = tab
         if options:
@@ -219,11 +229,10 @@ def visit(browser: Any, tab: Any) -> Iterator[Callable]:
     tab.goto("about:blank")
     for watched_page, event, listener in watched:
         watched_page.remove_listener(event, listener)
-    for url in in_tab[:1]:
-        with suppress(Exception):  # the service may be gone, and then nobody comes back
-            tab.goto(f"{url}icon.svg")
-            tab.evaluate(FORGET)
-            tab.goto("about:blank")
+    if in_tab and answers(in_tab[0]):  # and otherwise nobody comes back to it
+        tab.goto(f"{in_tab[0]}icon.svg")
+        tab.evaluate(FORGET)
+        tab.goto("about:blank")
     tab.context.clear_permissions()
     for context in contexts:
         context.close()

@@ -199,6 +199,8 @@ def test_several_reviewers_each_with_a_token(
         anna.get_by_role("button", name="Done, next").click()
         expect(anna.locator("#review-others")).to_have_text("you 1, ben 1")
         assert ReviewQueue(own).progress().by == {"anna": 1, "ben": 1}
+        for page in pages:
+            page.goto("about:blank")
 
 
 def test_an_empty_review_says_what_to_do(page: Page, address: str) -> None:

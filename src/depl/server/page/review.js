@@ -42,8 +42,9 @@ export class Review {
   async enter() {
     document.body.classList.add("reviewing");
     $("review-bar").hidden = false;
-    if (this.#at >= 0) await this.#show(this.#seen[this.#at]);
-    else await this.#next();
+    const shown = this.#seen[this.#at];
+    if (shown === undefined) await this.#next();
+    else await this.#show(shown);
   }
 
   leave() {
