@@ -42,6 +42,25 @@ _DECISION = {
     "undone_by": None,
 }
 
+_PROGRESS = {
+    "total": 120,
+    "done": 40,
+    "skipped": 2,
+    "left": 78,
+    "by": [{"name": "anna", "done": 25}, {"name": "ben", "done": 15}],
+    "you": "anna",
+}
+_REVIEWED = {
+    "number": 7,
+    "id": "31986L0594",
+    "text": _TEXT,
+    "source": "new-acts.csv",
+    "state": "open",
+    "by": "",
+    "looking": "anna",
+    "reasons": [_STATION | {"probability": 0.31, "rare": False}],
+}
+
 EXAMPLES: dict[str, dict[str, Any]] = {
     "PredictRequest": {"texts": [_TEXT], "k": 2},
     "PredictResponse": {
@@ -50,6 +69,14 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         ]
     },
     "ExtractResponse": {"text": _TEXT, "title": "Report on nuclear safety", "cut": False},
+    "TableResponse": {
+        "documents": [{"id": "31986L0594", "text": _TEXT}],
+        "described": "separated by semicolons, UTF-8",
+        "text": ["Title", "Abstract"],
+        "left_out": 1,
+        "reasons": ["new-acts.csv:9: no text"],
+        "cut": False,
+    },
     "ExplainRequest": {"text": _TEXT, "label": "4042"},
     "ExplainResponse": {
         "label": _SAFETY | _VOCABULARY,
@@ -96,6 +123,14 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "KeptFeedback": {"decisions": [_DECISION]},
     "FeedbackList": {"total": 1, "decisions": [_DECISION], "next": None},
     "KeptDecision": _DECISION,
+    "Level": {"total": 1, "alone": 3104, "labels": [_SAFETY | {"narrower": 2, "known": True}]},
+    "Visitor": {"name": "anna", "feedback": "yes", "edit": "no", "why_not": "role", "undo": None},
+    "ReviewTexts": {"documents": [{"id": "31986L0594", "text": _TEXT, "source": "new-acts.csv"}]},
+    "AddedToReview": _PROGRESS | {"added": 1},
+    "NextDocument": {"document": _REVIEWED, "progress": _PROGRESS},
+    "ReviewDocument": _REVIEWED,
+    "ReviewMark": {"state": "done"},
+    "ReviewProgress": _PROGRESS,
     "Info": {
         "name": "eurlex57k",
         "version": "0.1.0",
