@@ -77,7 +77,7 @@ def evaluate(
         Of the propensities in PSP@k; see ``depl.evaluation.metrics.inverse_propensities``.
     """
     ranking = model.predict(corpus.texts, k=max((_DEPTH, *ks)))
-    probabilities = model.fusion is not None
+    probabilities = model.gives_probabilities
     return _report(model, corpus, ranking, ks, (A, B), model.name, probabilities=probabilities)
 
 

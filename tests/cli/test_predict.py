@@ -741,3 +741,13 @@ def test_full_standard_output_is_one_sentence(fitted_run, options):
     assert done.stderr == (
         "Error: Cannot read or write standard output: No space left on device.\n"
     )
+
+
+def test_another_model_suggests_where_it_is_asked_for(fitted_run):
+    text = "virgin olive oil"
+    found = objects(predicted(fitted_run, "--json", "--model", "svm", stdin=text).stdout)
+    ranking = depl.Classifier.load(fitted_run).all_rankings([text], 5)["svm"]
+    labels = depl.Classifier.load(fitted_run).labels
+    assert [x["id"] for x in found[0]["labels"]] == [labels[j].id for j in ranking.indices[0]]
+    said = refused(ConfigError, fitted_run, "--model", "svm", "--threshold", "f1", stdin=text)
+    assert "this is the model svm" in said

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
-from depl.core.errors import CorpusError, DeplError, RunError
+from depl.core.errors import ConfigError, CorpusError, DeplError, RunError
 from depl.core.ranking import Ranking
 from depl.model.classifier import Classifier
 from depl.pipeline.fit import fit
@@ -52,6 +52,18 @@ def test_suggestions_are_right_where_the_words_leave_no_doubt(model: Classifier)
     ]
     best = model.predict(texts, k=1).indices[:, 0]
     assert [model.labels[j].name for j in best] == ["olive oil", "nuclear safety", "fishing quota"]
+
+
+def test_a_sparse_run_can_suggest_by_a_part_and_has_no_neural_ones(fitted_run: Path):
+    texts = ["wine", "virgin olive oil"]
+    by_svm = Classifier.load(fitted_run, "svm")
+    expected = by_svm.all_rankings(texts, 3)["svm"]
+    assert (by_svm.predict(texts, 3).indices == expected.indices).all()
+    assert not by_svm.gives_probabilities
+    with pytest.raises(ConfigError, match=r"no model 'depl\+c'.*It has fusion, svm, names\."):
+        Classifier.load(fitted_run, "depl+c").predict(texts, 3)
+    with pytest.raises(ConfigError, match=r"model must be one of 'fusion', .*; got 'magic'"):
+        Classifier.load(fitted_run, "magic")
 
 
 def test_five_labels_are_the_default(model: Classifier):

@@ -121,6 +121,24 @@ def test_texts_are_pooled_as_told(tiny_folder, pooling):
     torch.testing.assert_close(labels, pooled[other], atol=1e-5, rtol=0)
 
 
+def test_the_mean_of_a_text_leaves_its_special_tokens_out(tiny_folder):
+    encoder = load_encoder(tiny_folder, label_pooling="text_mean")
+    tokens = random_tokens([9, 2, 3, 1, 5])  # texts of 2 tokens or fewer have no others
+    with torch.no_grad():
+        states = states_by_hugging_face(encoder.bert, tokens)
+        labels = encoder.encode_labels(pack_all(tokens))
+    expected = torch.stack([(s[1:-1] if len(s) > 2 else s).mean(0) for s in states])
+    torch.testing.assert_close(labels, expected, atol=1e-5, rtol=0)
+
+
+def test_random_poolers_follow_the_seed_and_keep_dot_products_small(tiny_folder):
+    first, same, other = (load_encoder(tiny_folder, poolers="random", seed=s) for s in (1, 1, 2))
+    assert torch.equal(first.label_pooler.weight, same.label_pooler.weight)
+    assert not torch.equal(first.label_pooler.weight, other.label_pooler.weight)
+    assert not torch.equal(first.label_pooler.weight, first.document_pooler.weight)
+    assert first.label_pooler.weight.abs().max() <= 32**-0.5  # PyTorch's own range
+
+
 def test_documents_and_labels_have_a_pooler_each(encoder):
     batch = pack_all(random_tokens([5, 9]))
     with torch.no_grad():

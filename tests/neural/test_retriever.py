@@ -62,6 +62,19 @@ def test_every_part_ranks_by_its_own_scores(tiny_folder, toy, tokens, similarity
     np.testing.assert_allclose(joint.scores, Ranking.from_scores(mean.numpy(), 4).scores, atol=1e-5)
 
 
+def test_labels_that_both_branches_are_sure_of_are_still_ranked(tiny_folder, toy, tokens):
+    encoder = load_encoder(tiny_folder, n_labels=toy.n_labels, similarity="dot")
+    vectors = encode(encoder, tokens[0], "document")[:1]
+    direction = vectors / vectors.norm() ** 2
+    labels = direction * torch.arange(20.0, 28.0)[:, None]  # logits 20 to 27: all 1 in float32
+    with torch.no_grad():
+        encoder.head.weight.copy_(direction * 30)
+        encoder.head.bias.zero_()
+    ranking = joint_ranking(encoder, vectors, labels, 8)
+    assert ranking.indices[0].tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert ranking.scores[0].tolist() == [1.0] * 8
+
+
 def test_without_a_head_and_names_there_are_no_such_parts(tiny_folder, toy, tokens):
     encoder = load_encoder(tiny_folder)
     retriever = Retriever(

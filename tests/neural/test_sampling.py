@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depl.core.corpus import indicator
+from depl.core.errors import ConfigError
 from depl.core.ranking import Ranking
 from depl.neural.sampling import LabelSampler
 
@@ -19,7 +20,8 @@ def situations(draw):
     carried = st.lists(st.integers(0, n_labels - 1), max_size=4)
     Y = indicator(draw(st.lists(carried, min_size=1, max_size=8)), n_labels)
     seen = sorted(set(Y.indices.tolist()))
-    ranking = Ranking.empty(Y.shape[0], draw(st.integers(1, 6)))
+    # At most 4 labels are a document's own and at most 4 are asked for: 8 places are enough.
+    ranking = Ranking.empty(Y.shape[0], draw(st.integers(8, 12)))
     for row in ranking.indices:
         ranked = draw(st.permutations(seen))[: len(row)]
         row[: len(ranked)] = ranked
@@ -58,6 +60,21 @@ def test_hard_negatives_are_the_first_of_the_ranking_that_a_document_does_not_ca
     for i, row in enumerate(sampler.hard):
         assert [j for j in row.tolist() if j >= 0] == hard_negatives(Y, ranking, i, n)
     assert (ranking.indices == before).all()
+
+
+def test_more_hard_negatives_than_the_ranking_holds_are_refused():
+    Y = indicator([[0], [1], [2], [3]], 4)
+    ranking = Ranking(np.array([[0, 1], [1, 0], [2, 0], [3, 0]], np.int32), np.zeros((4, 2)))
+    assert LabelSampler(Y, ranking, n_hard=1, size=0).hard.tolist() == [[1], [0], [0], [0]]
+    with pytest.raises(ConfigError, match=r"2 hard negatives .* holds 1 labels"):
+        LabelSampler(Y, ranking, n_hard=2, size=0)
+
+
+def test_all_wrong_labels_are_hard_where_there_are_no_more():
+    Y = indicator([[0], [1]], 5)
+    ranking = Ranking(np.array([[0, 1], [1, 0]], np.int32), np.zeros((2, 2)))
+    sampler = LabelSampler(Y, ranking, n_hard=4, size=0)
+    assert [[j for j in row if j >= 0] for row in sampler.hard.tolist()] == [[1], [0]]
 
 
 def test_a_label_may_be_hard_for_one_document_and_right_for_another():

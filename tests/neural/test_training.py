@@ -15,7 +15,7 @@ from depl.neural import encoder_files
 from depl.neural.encoder import encode, rank
 from depl.neural.sampling import LabelSampler
 from depl.neural.tokens import tokenize
-from depl.neural.training import Schedule, parameter_groups, train
+from depl.neural.training import Schedule, Validation, parameter_groups, train
 
 OBJECTIVES = ("classifier", "dual", "joint")
 SCHEDULE = Schedule(epochs=50, batch_size=16, encoder_lr=3e-3, pooler_lr=1e-2, head_lr=3e-2)
@@ -102,6 +102,28 @@ def test_the_seed_decides_every_weight(tiny_folder, toy, tokens, objective):
     for name, weights in first.state_dict().items():
         assert torch.equal(weights, second.state_dict()[name]), name
     assert not torch.equal(first.document_pooler.weight, other.document_pooler.weight)
+
+
+def test_branches_are_apart_for_a_share_of_the_epochs():
+    schedule = Schedule(epochs=6, alive=0.25, apart=0.5)
+    assert [schedule.alive_in(epoch) for epoch in range(6)] == [1, 1, 1, 0.25, 0.25, 0.25]
+    assert Schedule(epochs=6, alive=0.0).alive_in(0) == 0
+
+
+def test_no_epoch_of_branches_apart_is_the_best(tiny_folder, toy, tokens):
+    encoder = encoder_files.load_encoder(tiny_folder, n_labels=toy.n_labels)
+    scores = iter([9.0, 8.0, 1.0, 2.0])
+    outcome = train(
+        encoder,
+        tokens[0],
+        toy.Y,
+        objective="joint",
+        schedule=replace(SCHEDULE, epochs=4, apart=0.5, alive=0.0),
+        labels=tokens[1],
+        sampler=LabelSampler(toy.Y, None, n_hard=0, size=toy.n_labels),
+        validate=lambda encoder: Validation(next(scores)),
+    )
+    assert (outcome.epochs, outcome.score) == (4, 2.0)
 
 
 def test_what_an_objective_does_not_use_is_left_alone(trained, tiny_folder, toy):

@@ -130,6 +130,28 @@ def test_other_objectives_and_texts(corpus, tiny_folder, tmp_path, more):
     assert model.predict(corpus.texts[:3], k=2).indices.shape == (3, 2)
 
 
+def test_any_part_can_be_the_model_that_suggests(full_run, corpus):
+    texts = corpus.texts[:8]
+    every = Classifier.load(full_run).all_rankings(texts, 3)
+    parts = {"depl": "retrieval"}
+    for name in ("depl+c", "depl", "classifier", "svm", "names", "neighbours", "fusion"):
+        found = Classifier.load(full_run, name).predict(texts, 3)
+        assert (found.indices == every[parts.get(name, name)].indices).all(), name
+        probable = name in ("depl+c", "depl", "classifier", "fusion")
+        assert Classifier.load(full_run, name).gives_probabilities == probable
+        if probable:
+            assert ((found.scores >= 0) & (found.scores <= 1)).all()
+
+
+def test_the_model_of_a_run_is_a_setting_that_makes_nothing_again(full_run, corpus):
+    kinds = []
+    for name in ("depl+c", "fusion"):
+        config = Run.open(full_run).config().changed([f"model={name}"])
+        pipeline.fit(None, full_run, config, observe=lambda event: kinds.append(event.kind))
+        assert Classifier.load(full_run).model == name
+    assert set(kinds) == {"kept"}
+
+
 @pytest.mark.parametrize("training", ["full", "frozen"])
 def test_names_alone_are_searched_for_as_the_encoder_would_encode_them(
     full_run, corpus, tiny_folder, tmp_path, training

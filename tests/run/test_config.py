@@ -54,7 +54,8 @@ def test_a_recipe_is_changed_by_overrides_and_stays_what_it_was():
 def test_the_papers_settings():
     paper = Config.load("paper")
     assert paper.encoder.name == "bert-base-uncased"
-    assert (paper.encoder.document_pooling, paper.encoder.label_pooling) == ("cls", "mean")
+    assert (paper.encoder.document_pooling, paper.encoder.label_pooling) == ("cls", "text_mean")
+    assert (paper.model, paper.linear.cull, paper.retrieval.alive) == ("depl+c", 0.0, 0.0)
     assert paper.encoder.similarity == "dot"
     assert (paper.classifier.encoder_lr, paper.classifier.pooler_lr) == (5e-5, 1e-4)
     assert paper.classifier.head_lr == 2e-3

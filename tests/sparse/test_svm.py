@@ -94,6 +94,17 @@ def test_the_reported_gap_is_below_the_tolerance_and_bounds_the_distance_to_the_
         assert values[0] * (1 - rough.gap_[label]) <= values[1] * 1.00001
 
 
+def test_labels_that_are_not_solved_are_told(monkeypatch):
+    X, Y = random_problem(seed=1)
+    assert OneVsAllSVM(loss="hinge", C=1.0).fit(X, Y).unsolved() == ""
+    monkeypatch.setattr("depl.sparse.svm._MAX_FULL_SWEEPS", 2)
+    svm = OneVsAllSVM(loss="hinge", C=1000.0).fit(X, Y)
+    left = np.count_nonzero(svm.gap_ > svm.tol)
+    assert left > 0
+    solved = np.count_nonzero(np.isfinite(svm.bias_))
+    assert svm.unsolved().startswith(f"{left} of {solved} labels are not solved to within 0.001")
+
+
 def test_the_same_bytes_whatever_the_number_of_threads(real):
     X, Y = real
     one = OneVsAllSVM(n_threads=1).fit(X, Y)

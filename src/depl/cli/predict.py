@@ -72,6 +72,15 @@ def predict(
             "--per-band", help="Find a separate threshold for each band of label frequency."
         ),
     ] = False,
+    model_name: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="What suggests: fusion (all parts together), depl+c, depl, classifier, svm, "
+            "names or neighbours; by default the run's setting, which is mostly fusion.",
+        ),
+    ] = None,
     no_ancestors: Annotated[
         bool,
         typer.Option(
@@ -187,7 +196,7 @@ def predict(
     n_documents = 0
     remark = partial(_what_is_kept, target)
     with target or nullcontext(), remarking(remark), _quiet_at_closed_pipe():
-        model = Classifier.load(run)
+        model = Classifier.load(run, model_name)
         least = minimum_score(model, aim, per_band=per_band)
         if no_ancestors and not any(model.labels.hierarchy.broader):
             err.print("[dim]--no-ancestors changes nothing: this run knows no broader labels.[/]")
@@ -255,6 +264,7 @@ def _made_from(asked: Asked, aim: float | str | None, *, per_band: bool) -> dict
         "run": asked.identity,
         "k": asked.k,
         "threshold": f"{aim} per band" if per_band else aim,
+        **({} if model.model == "fusion" else {"model": model.model}),
     }
 
 

@@ -37,10 +37,15 @@ def minimum_score(
 ) -> float | NDArray[np.float64] | None:
     """The score that a suggestion must reach, or each label's own."""
     if not isinstance(aim, str):
-        if aim is not None and aim > 1 and model.fusion is not None:
+        if aim is not None and aim > 1 and model.gives_probabilities:
             _refuse_percent(aim)
         return aim
     thresholds = model.thresholds
+    if thresholds is None and model.model != "fusion":
+        raise ConfigError(
+            f"--threshold {aim} is known for the probabilities of all parts together; this is "
+            f"the model {model.model}. Give a number, or --model fusion."
+        )
     if per_band and thresholds is not None:
         _print_bands(thresholds, aim, precision_of(aim))
         return thresholds.of_labels(model.train_counts, precision_of(aim))

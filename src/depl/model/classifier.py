@@ -23,6 +23,7 @@ from depl.labels.review_queue import ReviewQueue
 from depl.model.explanation import Explanation, Match, depth, explain, matched_keywords
 from depl.model.feedback import Feedback
 from depl.model.similar import TrainingDocuments, nearest_labels
+from depl.run.config import Config
 from depl.run.folder import Run
 from depl.run.state import State
 from depl.sparse.names import NameMatch
@@ -66,6 +67,8 @@ class Classifier:
         The probabilities above which to suggest, where the run has a fusion.
     run : Run or None
         The folder it was loaded from: only then can labels be edited and neighbours be shown.
+    model : str
+        What suggests labels, as the setting of that name: the fusion, or one of its parts.
 
     """
 
@@ -78,15 +81,19 @@ class Classifier:
         name: str = "",
         thresholds: Thresholds | None = None,
         run: Run | None = None,
+        model: str = FUSION,
     ) -> None:
         self.n_train = n_train
+        self.model: str = Config.from_dict({"model": model}).model  # a ConfigError if there is none
         self.fusion = fusion
         self.name = name
-        self.thresholds = thresholds
+        self.thresholds = thresholds if model == FUSION else None  # of its probabilities
         self._run = run
         self.training = training = None if run is None else TrainingDocuments(run)
         self._base = state
-        alone = "svm" if fusion is None else fusion.chosen_
+        alone: str = model
+        if model == FUSION:
+            alone = "svm" if fusion is None else fusion.chosen_
         decided_by = None if alone == FUSION else alone
         self._feedback = None if run is None else FeedbackStore(run.path, run.version())
         self._edits = None
@@ -105,8 +112,11 @@ class Classifier:
         return html_table(repr(self), header, rows)
 
     @classmethod
-    def load(cls, path: str | Path) -> Classifier:
-        """Read a run folder; this runs no code from it."""
+    def load(cls, path: str | Path, model: str | None = None) -> Classifier:
+        """Read a run folder; this runs no code from it.
+
+        ``model`` says what is to suggest labels; by default it is the run's setting.
+        """
         run = Run.open(path)
         fusion = run.fusion() if run.has("fusion") else None
         state = State.load(run, () if fusion is None else fusion.parts_)
@@ -117,6 +127,7 @@ class Classifier:
             name=run.path.resolve().name,
             thresholds=None if fusion is None else run.thresholds(),
             run=run,
+            model=model or run.config().model,
         )
 
     @property
@@ -175,14 +186,24 @@ class Classifier:
     def predict(self, texts: Sequence[str], k: int = 5) -> Ranking:
         """The k best labels of every text, with their probabilities.
 
-        A run that was fitted no further than its descriptions has the SVM's scores instead.
+        The SVM, names and neighbours have scores of their own instead, and so has a run that was
+        fitted no further than its descriptions: the SVM's.
         """
         state = self.state
+        if self.model != FUSION:
+            return replace(state.rank_by(self.model, texts, k), labels=state.labels)
         if self.fusion is None:
             return replace(state.rank(texts, k)["svm"], labels=state.labels)
         rankings = state.rank(texts, depth(self.fusion))
         ranking = self.fusion.rank(rankings, state.train_counts, k)
         return replace(ranking, labels=state.labels)
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether the scores of suggestions are probabilities."""
+        if self.model == FUSION:
+            return self.fusion is not None
+        return self.model in ("depl+c", "depl", "classifier")
 
     def encode(self, texts: Sequence[str]) -> Vectors | None:
         """The texts' vectors, (n, size); None where the run has no encoder."""

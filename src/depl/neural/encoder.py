@@ -29,7 +29,8 @@ from depl.neural.bert import Layer, int8_layers, multiplies_int8, token_states
 from depl.neural.packing import Packed, Rows, TokenBank
 from depl.neural.tokens import Texts, Tokens, batches
 
-Pooling = Literal["mean", "cls"]
+Pooling = Literal["mean", "text_mean", "cls"]
+Poolers = Literal["identity", "random"]
 Similarity = Literal["cosine", "dot"]
 Side = Literal["document", "label"]
 
@@ -45,9 +46,13 @@ class DualEncoder(nn.Module):
         Any Hugging Face encoder; a BERT gets the packed fast path.
     n_labels : int
         Size of the classification head; 0 for none.
-    document_pooling, label_pooling : {"mean", "cls"}
-        How token states become one vector. The paper uses CLS for documents and the mean for
-        labels; with a small sentence encoder the mean is better for both.
+    document_pooling, label_pooling : {"mean", "text_mean", "cls"}
+        How token states become one vector: their mean, the mean without the first and the last
+        ([CLS] and [SEP]), or the first. The paper uses CLS for documents and the mean of the text's
+        own tokens for labels; with a small sentence encoder the mean is better for both.
+    poolers : {"identity", "random"}
+        What the linear poolers start as: the identity, so that a sentence encoder's vectors are
+        kept; or random weights, as PyTorch initialises them, so that dot products start near 0.
     similarity : {"cosine", "dot"}
         Cosines times a learned scale, plus an offset; or the paper's dot product.
     int8 : bool
@@ -62,6 +67,7 @@ class DualEncoder(nn.Module):
         n_labels: int = 0,
         document_pooling: Pooling = "mean",
         label_pooling: Pooling = "mean",
+        poolers: Poolers = "identity",
         similarity: Similarity = "cosine",
         int8: bool = False,
     ) -> None:
@@ -73,8 +79,12 @@ class DualEncoder(nn.Module):
         self.cosine = similarity == "cosine"
         self.int8 = int8
         self._int8_layers: list[Layer] | None = None
-        self.document_pooler = _identity_linear(size)
-        self.label_pooler = _identity_linear(size)
+        self.document_pooler = nn.Linear(size, size)
+        self.label_pooler = nn.Linear(size, size)
+        if poolers == "identity":
+            for pooler in (self.document_pooler, self.label_pooler):
+                nn.init.eye_(pooler.weight)
+                nn.init.zeros_(pooler.bias)
         self.head = nn.Linear(size, n_labels) if n_labels else None
         if self.head is not None:
             nn.init.normal_(self.head.weight, std=0.02)
@@ -118,19 +128,16 @@ class DualEncoder(nn.Module):
         states = token_states(self.bert, batch, self.training, layers)
         if pooling == "cls":
             return states[batch.starts[:-1].long()].float()
-        sums = states.new_zeros(batch.n_texts, states.shape[1], dtype=torch.float32)
-        sums = sums.index_add(0, batch.text, states.float())
-        counts = (batch.starts[1:] - batch.starts[:-1]).clamp(min=1)
-        return sums / counts[:, None]
-
-
-def _identity_linear(size: int) -> nn.Linear:
-    """A linear pooler that starts as the identity: before training it changes nothing."""
-    layer = nn.Linear(size, size)
-    with torch.no_grad():
-        layer.weight.copy_(torch.eye(size))
-        layer.bias.zero_()
-    return layer
+        states, counts = states.float(), batch.starts[1:] - batch.starts[:-1]
+        if pooling == "text_mean":
+            last = (counts - 1)[batch.text]
+            # A text without a token of its own has nothing but the special ones.
+            own = (batch.positions > 0) & (batch.positions < last) | (last < 2)
+            states = states * own[:, None]
+            counts = torch.where(counts > 2, counts - 2, counts)
+        sums = states.new_zeros(batch.n_texts, states.shape[1])
+        sums = sums.index_add(0, batch.text, states)
+        return sums / counts.clamp(min=1)[:, None]
 
 
 def pooled_batches(

@@ -35,7 +35,7 @@ try:
     from transformers import AutoModel, PreTrainedModel
     from transformers.utils import logging
 
-    from depl.neural.encoder import DualEncoder, Pooling, Similarity
+    from depl.neural.encoder import DualEncoder, Poolers, Pooling, Similarity
 except ImportError as error:
     raise MissingExtraError(error.name or "torch", "neural", "A neural encoder") from None
 
@@ -132,6 +132,7 @@ def load_encoder(
     n_labels: int = 0,
     document_pooling: Pooling = "mean",
     label_pooling: Pooling = "mean",
+    poolers: Poolers = "identity",
     similarity: Similarity = "cosine",
     int8: bool = False,
     seed: int = 0,
@@ -142,10 +143,10 @@ def load_encoder(
     ----------
     folder : Path
         An encoder in Hugging Face's layout, such as ``find_encoder`` returns.
-    n_labels, document_pooling, label_pooling, similarity, int8
+    n_labels, document_pooling, label_pooling, poolers, similarity, int8
         As in ``DualEncoder``.
     seed : int
-        Decides the initial weights of the head.
+        Decides the initial weights of the head, and of random poolers.
     """
     bert, _ = _load_bert(folder)  # a pretrained one may have heads for other tasks
     with torch.random.fork_rng(devices=[]):
@@ -155,6 +156,7 @@ def load_encoder(
             n_labels=n_labels,
             document_pooling=document_pooling,
             label_pooling=label_pooling,
+            poolers=poolers,
             similarity=similarity,
             int8=int8,
         )

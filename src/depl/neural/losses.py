@@ -43,7 +43,6 @@ def binary_cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
 def joint_cross_entropy(dual: Tensor, dense: Tensor, targets: Tensor, alive: float) -> Tensor:
     """DEPL+c (section 3.4): cross-entropy of the mean of the two branches' probabilities.
 
-    ``p = (s(dual) + s(dense)) / 2``, computed as logarithms so that it never under- or overflows.
     Alone it lets one branch die, as a confident branch leaves the other no gradient; a share
     ``alive`` of the loss is therefore each branch's own cross-entropy.
 
@@ -54,11 +53,20 @@ def joint_cross_entropy(dual: Tensor, dense: Tensor, targets: Tensor, alive: flo
     alive : float
         Between 0 (the paper's loss) and 1 (two separate losses).
     """
-    yes = torch.logaddexp(F.logsigmoid(dual), F.logsigmoid(dense)) - math.log(2)
-    no = torch.logaddexp(F.logsigmoid(-dual), F.logsigmoid(-dense)) - math.log(2)
+    yes, no = mean_log_probabilities(dual, dense)
     joint = -(targets * yes + (1 - targets) * no).mean()
     own = binary_cross_entropy(dual, targets) + binary_cross_entropy(dense, targets)
     return (1 - alive) * joint + alive * own / 2
+
+
+def mean_log_probabilities(dual: Tensor, dense: Tensor) -> tuple[Tensor, Tensor]:
+    """``log p`` and ``log(1 - p)`` of ``p = (s(dual) + s(dense)) / 2``, f_cls-dual of the paper.
+
+    As logarithms they never under- or overflow: in float32 ``p`` itself is 1 from logits of 17 on.
+    """
+    yes = torch.logaddexp(F.logsigmoid(dual), F.logsigmoid(dense)) - math.log(2)
+    no = torch.logaddexp(F.logsigmoid(-dual), F.logsigmoid(-dense)) - math.log(2)
+    return yes, no
 
 
 class Classify:
@@ -74,8 +82,10 @@ class Classify:
         """All labels, whatever the batch."""
         return np.arange(self._Y.shape[1])
 
-    def __call__(self, rows: NDArray[np.int64], subset: NDArray[np.int64]) -> Tensor:
-        """Mean cross-entropy over these documents and all labels."""
+    def __call__(
+        self, rows: NDArray[np.int64], subset: NDArray[np.int64], alive: float = 0.0
+    ) -> Tensor:
+        """Mean cross-entropy over these documents and all labels; there is but one branch."""
         scores = self._head(self._phi_doc(rows))
         return binary_cross_entropy(scores, _targets(self._Y[rows], scores.device))
 
@@ -90,9 +100,8 @@ class Retrieve:
         labels: Texts,
         sampler: LabelSampler,
         joint: bool,
-        alive: float,
     ) -> None:
-        self._encoder, self._sampler, self._alive = encoder, sampler, alive
+        self._encoder, self._sampler = encoder, sampler
         self._head = encoder.head if joint else None
         self._phi_doc = _vectors(encoder, documents, "document")
         self._phi_label = _vectors(encoder, labels, "label")
@@ -101,8 +110,10 @@ class Retrieve:
         """The labels against which this batch is scored."""
         return self._sampler.draw(rows, rng)
 
-    def __call__(self, rows: NDArray[np.int64], subset: NDArray[np.int64]) -> Tensor:
-        """Mean cross-entropy over these documents and the subset."""
+    def __call__(
+        self, rows: NDArray[np.int64], subset: NDArray[np.int64], alive: float = 0.0
+    ) -> Tensor:
+        """Mean cross-entropy over these documents and the subset; ``alive`` as in the joint one."""
         phi_doc = self._phi_doc(rows)
         dual = self._encoder.similarity(phi_doc, self._phi_label(subset))
         targets = on_device(self._sampler.targets(rows, subset), dual.device)
@@ -110,7 +121,7 @@ class Retrieve:
             return binary_cross_entropy(dual, targets)
         chosen = on_device(subset, dual.device)
         dense = F.linear(phi_doc, self._head.weight[chosen], self._head.bias[chosen])
-        return joint_cross_entropy(dual, dense, targets, self._alive)
+        return joint_cross_entropy(dual, dense, targets, alive)
 
 
 def make_loss(
@@ -120,7 +131,6 @@ def make_loss(
     labels: Texts | None,
     sampler: LabelSampler | None,
     objective: Objective,
-    alive: float,
 ) -> Classify | Retrieve:
     """The loss for an objective; a ``ConfigError`` says what is missing."""
     if objective == "classifier":
@@ -131,7 +141,7 @@ def make_loss(
             f"The objective {objective!r} needs the labels' texts and a sampler"
             + (", and the encoder a head." if joint else ".")
         )
-    return Retrieve(encoder, documents, labels, sampler, joint, alive)
+    return Retrieve(encoder, documents, labels, sampler, joint)
 
 
 def _vectors(

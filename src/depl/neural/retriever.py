@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - what everybody calls it
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.special import expit
 from torch import Tensor
 
 from depl.core.ranking import Ranking
 from depl.neural.encoder import DualEncoder, encode, rank
 from depl.neural.index import APPROXIMATE_FROM, LabelIndex
+from depl.neural.losses import mean_log_probabilities
 from depl.neural.neighbours import votes
 from depl.neural.tokens import Texts, cutting_tokenizer, tokenize_with
 
@@ -160,12 +162,17 @@ def retrieval_ranking(encoder: DualEncoder, vectors: Tensor, labels: Tensor, k: 
 
 
 def joint_ranking(encoder: DualEncoder, vectors: Tensor, labels: Tensor, k: int) -> Ranking:
-    """The k best labels by the mean of both branches' probabilities: DEPL+c."""
+    """The k best labels by the mean of both branches' probabilities: DEPL+c.
+
+    They are ranked by the logits of that mean, of which none are equal where branches are sure.
+    """
     head = encoder.head
     assert head is not None
 
-    def mean(rows: slice) -> Tensor:
+    def logits(rows: slice) -> Tensor:
         dual = encoder.similarity(vectors[rows], labels)
-        return (torch.sigmoid(dual) + torch.sigmoid(head(vectors[rows]))) / 2
+        yes, no = mean_log_probabilities(dual, head(vectors[rows]))
+        return yes - no
 
-    return rank(mean, len(vectors), k, max(1, _SCORES // head.out_features))
+    ranking = rank(logits, len(vectors), k, max(1, _SCORES // head.out_features))
+    return replace(ranking, scores=expit(ranking.scores))

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.corpus import carried
+from depl.core.errors import ConfigError
 from depl.core.ranking import Ranking
 
 
@@ -24,7 +25,7 @@ class LabelSampler:
         For every document the labels it could be mistaken for, such as the SVM's ranking; its own
         labels in it are skipped.
     n_hard : int
-        Hard negatives per document.
+        Hard negatives per document; a ranking that holds fewer is refused.
     size : int
         Labels in a subset; exceeded only where positives and hard negatives are more.
     """
@@ -67,4 +68,14 @@ class LabelSampler:
         """The first n seen labels of each row that the document does not carry; then -1."""
         documents = np.arange(len(ranking))[:, None]
         wrong = np.isin(ranking.indices, self.seen) & ~carried(self.Y, documents, ranking.indices)
-        return ranking.keep(wrong).top(n).indices
+        found = ranking.keep(wrong).top(n).indices
+        there = np.minimum(n, len(self.seen) - np.diff(self.Y.indptr))
+        lacking = np.flatnonzero((found >= 0).sum(axis=1) < there)
+        if len(lacking):
+            first = lacking[0]
+            raise ConfigError(
+                f"{n} hard negatives per document are asked for, and the ranking holds "
+                f"{(found[first] >= 0).sum()} labels that document {first} does not carry. Rank "
+                f"more labels (depl fit does, from retrieval.hard_negatives), or ask for fewer."
+            )
+        return found

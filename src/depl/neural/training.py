@@ -40,7 +40,8 @@ class Schedule:
     """Epochs, batches and learning rates.
 
     The learning rates rise over the first ``warmup`` share of the steps and fall linearly to zero
-    over the rest. ``alive`` is the share of each branch's own loss in the joint one. A batch is
+    over the rest. ``alive`` is the share of each branch's own loss in the joint one, after a first
+    share ``apart`` of the epochs, in which each branch has nothing but its own loss. A batch is
     computed in ``accumulate`` portions where it does not fit in memory. ``patience`` is
     the number of epochs without a better validation score after which training stops early.
     """
@@ -55,8 +56,13 @@ class Schedule:
     warmup: float = 0.1
     weight_decay: float = 0.01
     alive: float = 0.7
+    apart: float = 0.0
     max_grad_norm: float = 1.0
     patience: int = 3
+
+    def alive_in(self, epoch: int) -> float:
+        """The share of each branch's own loss in an epoch, from 0 on."""
+        return 1.0 if epoch < round(self.apart * self.epochs) else self.alive
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,7 @@ def train(
     team = processes or Processes(device=encoder.device)
     frozen = not isinstance(documents, Tokens)
     encoder.bert.requires_grad_(not frozen)
-    loss_of = make_loss(encoder, documents, Y, labels, sampler, objective, schedule.alive)
+    loss_of = make_loss(encoder, documents, Y, labels, sampler, objective)
     optimizer = torch.optim.AdamW(
         parameter_groups(encoder, schedule, frozen=frozen),
         weight_decay=schedule.weight_decay,
@@ -165,7 +171,10 @@ def train(
             slope = _slope(step, schedule.epochs * per_epoch, schedule.warmup)
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * slope
-            loss = _gradients(encoder, loss_of, rows, [seed, step], schedule.accumulate, team)
+            alive = schedule.alive_in(epoch)
+            loss = _gradients(
+                encoder, loss_of, rows, alive, [seed, step], schedule.accumulate, team
+            )
             nn.utils.clip_grad_norm_(parameters, schedule.max_grad_norm)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
@@ -182,8 +191,8 @@ def train(
             if validate is not None:
                 found = team.agree(validate(encoder.eval()) if team.first else None)
                 encoder.train()
-            if found is None:
-                place.best = epoch + 1
+            if found is None or (objective == "joint" and alive > schedule.alive):
+                place.best = epoch + 1  # as far as it is known: not yet by the loss that is meant
             elif place.score is None or found.score > place.score:
                 place.best, place.score = epoch + 1, found.score
                 best = {k: v.detach().cpu().clone() for k, v in encoder.state_dict().items()}
@@ -256,6 +265,7 @@ def _gradients(
     encoder: DualEncoder,
     loss_of: Classify | Retrieve,
     rows: NDArray[np.int64],
+    alive: float,
     seed: list[int],
     accumulate: int,
     team: Processes,
@@ -272,7 +282,8 @@ def _gradients(
     total = torch.zeros((), device=encoder.device)
     for portion in team.share(np.array_split(rows, accumulate * team.count)):
         # A process without a document still takes part, so that all have the same gradients.
-        loss = loss_of(portion if len(portion) else rows[:1], subset) * (len(portion) / len(rows))
+        loss = loss_of(portion if len(portion) else rows[:1], subset, alive)
+        loss = loss * (len(portion) / len(rows))
         loss.backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
     team.sum_gradients(encoder.parameters())

@@ -214,6 +214,7 @@ def new_encoder(config: Config, n_labels: int) -> DualEncoder:
         n_labels=n_labels,
         document_pooling=section.document_pooling,
         label_pooling=section.label_pooling,
+        poolers=section.poolers,
         similarity=section.similarity,
         int8=section.int8,
         seed=config.seed,
@@ -237,7 +238,7 @@ def schedule_of(section: ClassifierConfig | RetrievalConfig) -> Schedule:
     names = ("epochs", "batch_size", "accumulate", "encoder_lr", "pooler_lr", "head_lr", "patience")
     settings = {name: getattr(section, name) for name in names}
     if isinstance(section, RetrievalConfig):
-        settings["alive"] = section.alive
+        settings |= {"alive": section.alive, "apart": section.apart}
     return Schedule(**settings)
 
 

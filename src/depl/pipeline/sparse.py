@@ -40,8 +40,8 @@ def make_features(work: Work) -> str:
     return f"language {features.language_}{found}, {X.shape[1]:,} terms"
 
 
-def make_linear(work: Work) -> None:
-    """The SVM on all training documents."""
+def make_linear(work: Work) -> str:
+    """The SVM on all training documents; says so where it is not solved."""
     X, Y = work.run.train_vectors(), work.run.Y
     settings = _svm_settings(work.config)
     grid = settings.pop("C_grid")
@@ -50,7 +50,9 @@ def make_linear(work: Work) -> None:
             X, Y, grid, work.config.validation, executor=work.executor, **settings
         )
         storage.write_json(work.folder / "choice.json", scores)
-    OneVsAllSVM(**settings).fit(X, Y, work.executor).save(work.folder)
+    svm = OneVsAllSVM(**settings).fit(X, Y, work.executor)
+    svm.save(work.folder)
+    return svm.unsolved()
 
 
 def make_slice(work: Work) -> None:

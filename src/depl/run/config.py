@@ -93,8 +93,13 @@ class EncoderConfig(Section):
     document_pooling: Literal["mean", "cls"] = setting(
         "mean", "how token vectors become a document's vector; the paper uses cls"
     )
-    label_pooling: Literal["mean", "cls"] = setting(
-        "mean", "how token vectors become a label's vector; the paper uses mean"
+    label_pooling: Literal["mean", "text_mean", "cls"] = setting(
+        "mean",
+        "how token vectors become a label's vector; text_mean, as in the paper: without the "
+        "tokens [CLS] and [SEP]",
+    )
+    poolers: Literal["identity", "random"] = setting(
+        "identity", "what the poolers start as; random keeps dot products near 0 at first"
     )
     similarity: Literal["cosine", "dot"] = setting(
         "cosine", "cosine: with a learned scale and offset; dot: dot product, as in the paper"
@@ -149,6 +154,12 @@ class RetrievalConfig(Section):
     alive: float = setting(
         0.7, "weight of each branch's own loss in the joint loss; the paper uses 0", ge=0, le=1
     )
+    apart: float = setting(
+        0.0,
+        "share of the epochs in which each branch has its own loss alone, before the joint one",
+        ge=0,
+        le=0.9,
+    )
     patience: int = setting(3, _PATIENCE, ge=1)
 
 
@@ -181,6 +192,13 @@ class Config(Section):
     """All settings of a run."""
 
     seed: int = setting(0, "seed of everything that is random", ge=0)
+    model: Literal["fusion", "depl+c", "depl", "classifier", "svm", "names", "neighbours"] = (
+        setting(
+            "fusion",
+            "what suggests labels: all parts together (fusion) or one of them; depl+c is the "
+            "paper's, depl its retrieval alone (does not affect fitting)",
+        )
+    )
     threads: int = setting(
         0, "worker threads and processes; 0: one per core (does not affect results)", ge=0
     )

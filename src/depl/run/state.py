@@ -7,14 +7,15 @@ consistent, whatever other threads do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from depl.core.corpus import LabelSet
-from depl.core.errors import RunError
+from depl.core.errors import ConfigError, RunError
 from depl.core.ranking import Ranking
 from depl.core.texts import as_texts
 from depl.run.folder import Run
@@ -24,6 +25,9 @@ from depl.sparse.tfidf import TfidfFeatures
 
 if TYPE_CHECKING:
     from depl.neural.retriever import TextRetriever, Vectors
+
+_RETRIEVAL = {"depl": "retrieval"}  # the part that a model is, where it has another name
+_LOGITS = ("depl", "classifier")
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,27 @@ class State:
         assert self.retriever is not None
         ranking = self.retriever.retriever.rank_jointly(vectors, k + len(self.removed))
         return self._there(ranking, k)
+
+    def rank_by(self, model: str, texts: Sequence[str], k: int) -> Ranking:
+        """The k best labels by one of the models of the settings but the fusion.
+
+        With the probabilities that the paper's models give; the SVM's and others' own scores.
+        """
+        if model in ("svm", "names"):
+            return replace(self, retriever=None).rank(texts, k)[model]  # nothing is encoded
+        vectors = self.encode(texts)
+        parts = {} if vectors is None else self.rank(texts, k, vectors)
+        if model == "depl+c" and vectors is not None and "classifier" in parts:
+            return self.rank_jointly(vectors, k)
+        ranking = parts.get(_RETRIEVAL.get(model, model))
+        if ranking is None:
+            there = ["fusion", "svm", "names", *("classifier",) * ("classifier" in parts)]
+            there += ["depl", "neighbours"] * (vectors is not None)
+            raise ConfigError(
+                f"This run has no model {model!r}: it was fitted without that part. "
+                f"It has {', '.join(there)}."
+            )
+        return replace(ranking, scores=expit(ranking.scores)) if model in _LOGITS else ranking
 
     def _there(self, ranking: Ranking, k: int) -> Ranking:
         return ranking.without(self.removed).top(k) if self.removed else ranking

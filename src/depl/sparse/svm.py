@@ -155,6 +155,18 @@ class OneVsAllSVM:
             out.indices[first:last], out.scores[first:last] = part.indices, part.scores
         return out
 
+    def unsolved(self) -> str:
+        """How many labels stopped before they were solved, and how far; empty if none did."""
+        far = self.gap_[self.gap_ > self.tol]
+        if not len(far):
+            return ""
+        worst = f"by up to {far.max():.1%}" if np.isfinite(far.max()) else "how far is not known"
+        return (
+            f"{len(far):,} of {np.count_nonzero(np.isfinite(self.bias_)):,} labels are not solved "
+            f"to within {self.tol:g} of their optimum after {_MAX_FULL_SWEEPS} sweeps ({worst}); "
+            f"a smaller C, or the loss squared_hinge, is easier to solve"
+        )
+
     def with_labels(self, weights: csr_array) -> OneVsAllSVM:
         """The same SVM with further labels, which have these weights, no bias and no gap.
 
