@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from depl.core.corpus import indicator
+
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -118,3 +120,101 @@ def test_label_clusters_are_the_formulas():
     assert torch.allclose(clusters.loss(documents, targets), loss)
     only_head = clusters.loss(documents[:1], targets[:1])
     assert torch.allclose(only_head, entropy(head[:1], wanted[:1]))
+
+
+def test_dismec_is_liblinear_with_small_weights_dropped():
+    from liblinear.liblinearutil import parameter, problem, train
+    from scipy.sparse import csr_array, csr_matrix
+    from systems.dismec import dismec
+
+    rng = np.random.default_rng(0)
+    dense = rng.random((80, 30)) * (rng.random((80, 30)) < 0.3) + 1e-3
+    X = csr_array((dense / np.linalg.norm(dense, axis=1, keepdims=True)).astype(np.float32))
+    Y = csr_array((rng.random((80, 5)) < 0.2).astype(np.float32))
+    svm = dismec(tol=1e-5).fit(X, Y)
+    assert np.abs(svm.weights_.data).min() >= 0.01
+    for label in range(5):
+        y = np.where(Y[:, [label]].toarray().ravel() > 0, 1.0, -1.0)
+        model = train(
+            problem(y.tolist(), csr_matrix(X, dtype=np.float64), bias=1.0),
+            parameter("-s 1 -c 1 -e 1e-8 -B 1 -q"),
+        )
+        weights, bias = model.get_decfun()
+        sign = 1.0 if model.get_labels()[0] == 1 else -1.0
+        expected = sign * np.array(weights)
+        expected[np.abs(expected) < 0.01] = 0
+        np.testing.assert_allclose(svm.weights_[[label]].toarray()[0], expected, atol=5e-3)
+        assert svm.bias_[label] == pytest.approx(sign * bias, abs=5e-3)
+
+
+def test_sides_are_those_of_the_hand_worked_example():
+    """Four documents with one label each, a and b twice; all weights 1.
+
+    Side 0 starts with documents 0 (a), 1 (a) and 2 (b), side 1 with 3 (b). On side 0 a is first
+    (discount 1) and b second (1 / log2 3 = 0.63), on side 1 b is first (1). Document 2 has b, gains
+    1 - 0.63 by moving, and moves; those with a gain nothing on side 1, where a is not ranked.
+    """
+    from systems.pfastrexml import best_sides
+
+    Y = indicator([[0], [0], [1], [1]], 2)
+    sides = np.array([0, 0, 0, 1])
+    best_sides(Y.indptr, Y.indices, np.arange(4), np.ones(2), sides)
+    assert sides.tolist() == [0, 0, 1, 1]
+
+
+def test_a_separator_is_the_optimum_of_its_objective():
+    from scipy.optimize import minimize
+    from scipy.sparse import csr_array
+    from systems.pfastrexml import separator
+
+    rng = np.random.default_rng(1)
+    dense = rng.random((60, 3))
+    sides = (dense[:, 0] > 0.5).astype(np.int64)
+    X = csr_array(dense)
+    terms, weights, offset, margin = separator(
+        X.indptr, X.indices, X.data, np.arange(60), sides, 3, 1.0
+    )
+    w = np.zeros(3)
+    w[terms] = weights
+    np.testing.assert_allclose(margin, dense @ w + offset, atol=1e-9)
+
+    def objective(v):
+        return (
+            np.abs(v[:3]).sum() + np.log1p(np.exp(-(2 * sides - 1) * (dense @ v[:3] + v[3]))).sum()
+        )
+
+    best = minimize(objective, np.zeros(4), method="Powell", options={"maxiter": 20_000}).fun
+    assert objective(np.append(w, offset)) < best * 1.1
+    assert ((margin > 0) == (sides > 0)).mean() > 0.9
+
+
+def test_pfastrexml_finds_rare_labels_and_scores_as_its_formula(corpus):
+    from systems.pfastrexml import PfastreXML
+
+    import depl
+
+    X = depl.TfidfFeatures(analyzer="words", min_df=1).fit_transform(corpus.texts)
+    model = PfastreXML(trees=5, n_threads=1).fit(X, corpus.Y)
+    ranking = model.rank(X, 3)
+    assert first_is_right(ranking, corpus.Y) > 0.9
+    again = PfastreXML(trees=5, n_threads=2).fit(X, corpus.Y).rank(X, 3)
+    assert (again.indices == ranking.indices).all()
+    i, label = 7, int(ranking.indices[7, 0])
+    x, carries = X[[i]].toarray()[0], corpus.Y[:, [label]].toarray().ravel() > 0
+    far = ((x - X.toarray()[carries].mean(axis=0)) ** 2).sum()
+    trees = np.exp((ranking.scores[i, 0] + 0.2 * 15 * far) / 0.8)
+    assert 0 < trees <= model.inverse_[label] + 1e-6
+
+
+def test_a_single_leaf_holds_the_weighted_mean_of_the_labels():
+    from scipy.sparse import csr_array
+    from systems.pfastrexml import PfastreXML
+
+    Y = indicator([[0, 1], [0], [0]], 3)
+    model = PfastreXML(trees=1, alpha=1.0).fit(csr_array(np.eye(3)), Y)
+    (labels, weights), *others = model.trees_[0].leaves
+    assert not others
+    shares = dict(zip(labels.tolist(), weights.tolist(), strict=True))
+    assert shares == {0: pytest.approx(model.inverse_[0]), 1: pytest.approx(model.inverse_[1] / 3)}
+    ranking = model.rank(csr_array(np.eye(3)), 2)
+    assert ranking.indices[0].tolist() == sorted((0, 1), key=lambda j: -shares[j])
