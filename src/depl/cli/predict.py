@@ -200,7 +200,8 @@ def predict(
         least = minimum_score(model, aim, per_band=per_band)
         if no_ancestors and not any(model.labels.hierarchy.broader):
             err.print("[dim]--no-ancestors changes nothing: this run knows no broader labels.[/]")
-        asked = Asked(run.resolve(), identity(run, model), k, least, not no_ancestors)
+        which = (identity(run, model), k, least, not no_ancestors, model.model)
+        asked = Asked(run.resolve(), *which)
         todo = iter(documents)
         if target is not None:
             made_from = _made_from(asked, aim, per_band=per_band)
@@ -264,7 +265,7 @@ def _made_from(asked: Asked, aim: float | str | None, *, per_band: bool) -> dict
         "run": asked.identity,
         "k": asked.k,
         "threshold": f"{aim} per band" if per_band else aim,
-        **({} if model.model == "fusion" else {"model": model.model}),
+        **({} if asked.model == "fusion" else {"model": asked.model}),
     }
 
 

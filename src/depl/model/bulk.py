@@ -15,6 +15,7 @@ from depl.core.errors import RunError
 from depl.core.executor import Executor
 from depl.core.ranking import Ranking
 from depl.core.storage import fingerprint
+from depl.fusion.fusion import FUSION
 from depl.fusion.thresholds import keep
 from depl.model.classifier import Classifier
 from depl.readers.document import Document
@@ -40,6 +41,8 @@ class Asked:
         The scores below which labels are left out, for all labels or one per label.
     ancestors : bool
         Whether labels that are broader than another suggestion are kept.
+    model : str
+        What suggests labels, as in ``Classifier``.
     """
 
     run: Path
@@ -47,6 +50,7 @@ class Asked:
     k: int
     at_least: float | NDArray[np.float64] | None = None
     ancestors: bool = True
+    model: str = FUSION
 
     def rank(self, model: Classifier, texts: Sequence[str]) -> Ranking:
         """The suggestions of a model."""
@@ -99,13 +103,13 @@ def rank_chunks(
 
 def _rank_there(asked: Asked, texts: Sequence[str]) -> Ranking:
     """The suggestions by the model that this worker has loaded; without its labels."""
-    ranking = asked.rank(_model(asked.run, asked.identity), texts)
+    ranking = asked.rank(_model(asked.run, asked.identity, asked.model), texts)
     return Ranking(ranking.indices, ranking.scores)
 
 
 @lru_cache(maxsize=1)
-def _model(run: Path, expected: str) -> Classifier:
-    model = Classifier.load(run)
+def _model(run: Path, expected: str, name: str) -> Classifier:
+    model = Classifier.load(run, name)
     if identity(run, model) != expected:
         raise RunError(
             f"{run} was changed while labels were being suggested: it was fitted again, or its "
