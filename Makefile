@@ -5,7 +5,7 @@ FILES ?= 100000
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 export PIP_NO_INPUT := 1
 
-.PHONY: demo test check fix bench damage kills fuzz docs clean help
+.PHONY: demo test check fix bench damage kills fuzz docs release audit clean help
 
 help:
 	@echo "make demo    train, evaluate and explain on the embedded corpus (offline)"
@@ -15,6 +15,8 @@ help:
 	@echo "make docs    build the documentation site, docs/_build/html"
 	@echo "make damage  what 2,000 damaged copies of runs answer; make kills: fits killed at random"
 	@echo "make fuzz    what the readers make of 100,000 changed files: make fuzz FILES=5000"
+	@echo "make release wheel, source archive and list of components (SBOM), the same bytes each time, in dist"
+	@echo "make audit   known vulnerabilities of what requirements.lock installs (needs a network)"
 	@echo "make bench   compare with the peers: make bench CORPUS=path/to/corpus"
 
 .venv/base: pyproject.toml constraints.txt
@@ -36,6 +38,29 @@ help:
 .venv/docs: .venv/base
 	@echo "Installing the tools for the documentation into .venv ..."
 	@$(PIP) install -c constraints.txt -e '.[docs]'
+	@touch $@
+
+# With tools in an environment of their own, and dates of files from the commit: building twice gives
+# the same bytes, and this compares them. The list of components is of what requirements.lock installs.
+RELEASE := .venv/release-tools/bin
+BUILD = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) PIP_CONSTRAINT=$(CURDIR)/constraints.txt \
+  $(RELEASE)/python -m build
+release: .venv/release
+	rm -rf dist .venv/again
+	$(BUILD) --outdir dist .
+	$(BUILD) --outdir .venv/again .
+	diff -r dist .venv/again
+	$(RELEASE)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
+	  --output-reproducible --of JSON -o dist/sbom.cdx.json
+	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
+
+audit: .venv/release
+	$(RELEASE)/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
+
+.venv/release: constraints.txt
+	@$(PYTHON) -m venv .venv/release-tools
+	@$(RELEASE)/python -m pip --disable-pip-version-check --quiet install -c constraints.txt \
+	  build cyclonedx-bom pip-audit
 	@touch $@
 
 demo: .venv/neural

@@ -170,7 +170,7 @@ def metrics(address: str) -> dict[str, float]:
     with urllib.request.urlopen(f"{address}metrics", timeout=60) as answer:
         lines = answer.read().decode().splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-    return {name: float(value) for name, value in pairs}
+    return {name.partition("{run=")[0]: float(value) for name, value in pairs}
 
 
 def mean_batch(address: str) -> float:

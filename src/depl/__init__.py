@@ -10,6 +10,7 @@ from depl.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from depl.api import evaluate, fit
+    from depl.client import Client
     from depl.core.corpus import Corpus, Dataset, Label, LabelSet
     from depl.core.errors import DeplError
     from depl.core.ranking import Ranking
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # `depl --help` stay fast.
 _HOME = {
     "Classifier": "depl.model.classifier",
+    "Client": "depl.client",
     "Config": "depl.run.config",
     "Corpus": "depl.core.corpus",
     "Dataset": "depl.core.corpus",
@@ -44,6 +46,7 @@ _HOME = {
 
 __all__ = [
     "Classifier",
+    "Client",
     "Config",
     "Corpus",
     "Dataset",

@@ -67,7 +67,7 @@ def local_client(model, fitted_run: Path):
     from depl.server.security import Access
 
     with connecting() as connected:
-        yield connected(model, run=fitted_run, access=Access(local_writes=True))
+        yield connected(model, access=Access(local_writes=True))
 
 
 @dataclass

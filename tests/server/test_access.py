@@ -42,7 +42,7 @@ def test_with_a_token_writing_needs_it_and_reading_does_not(model, connect):
 
 
 def test_the_right_token_opens(model, connect, fitted_run):
-    client = connect(model, run=fitted_run, access=Access(token="s3cret"))
+    client = connect(model, access=Access(token="s3cret"))
     for scheme in ("Bearer", "bearer"):
         shown = {"Authorization": f"{scheme} s3cret"}
         assert client.post("/v1/reload", headers=shown).status_code == 200
@@ -60,7 +60,7 @@ def test_a_token_for_all_leaves_only_health_and_the_page_open(model, connect):
 
 
 def test_read_only_refuses_writes_even_with_the_token(model, connect, fitted_run):
-    client = connect(model, run=fitted_run, access=Access(token="t", read_only=True))
+    client = connect(model, access=Access(token="t", read_only=True))
     assert client.get("/v1/info").json()["writable"] is False
     assert statuses(client, Authorization="Bearer t") == [403] * 4 + [200]
 

@@ -24,7 +24,7 @@ def run(own_run):
 
 @pytest.fixture
 def service(connect, run):
-    return connect(load(run), run=run, access=Access(token="t"))
+    return connect(load(run), access=Access(token="t"))
 
 
 def wine(key: str = "k1", **more) -> dict:
@@ -139,7 +139,7 @@ def test_what_was_learnt_is_taken_over_by_a_reload_and_given_back(service, run):
 
 def test_a_token_of_ones_own_signs_what_one_decides(connect, run):
     tokens = tuple(Token.of(name, Role.FEEDBACK, name) for name in ("anna", "bert"))
-    service = connect(load(run), run=run, access=Access(tokens=tokens))
+    service = connect(load(run), access=Access(tokens=tokens))
     for name in ("anna", "bert"):
         headers = {"Authorization": f"Bearer {name}"}
         kept = service.post("/v1/feedback", json=wine(name), headers=headers).json()["decisions"]

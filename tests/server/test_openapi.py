@@ -30,7 +30,7 @@ def address(fitted_run, tmp_path_factory, uvicorn_running):
     run = shutil.copytree(fitted_run, tmp_path_factory.mktemp("openapi") / "run")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("depl.server.security._GUESSES", 10_000)  # wrong tokens are sent, too
-        with uvicorn_running(create_app(load(run), run=run, access=Access(token="t"))) as server:
+        with uvicorn_running(create_app(load(run), access=Access(token="t"))) as server:
             yield server.url
 
 

@@ -104,8 +104,9 @@ def test_many_at_once_get_the_same_answers_as_one_by_one(model, dataset):
     assert {answer.status_code for answer in together} == {200}
     assert [a.json() for a in together] == [a.json() for a in alone]
     counted = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if line[0] != "#")
-    assert float(counted["depl_documents_total"]) == len(texts)
-    assert float(counted["depl_batch_texts_count"]) < len(texts) / 4  # they were put together
+    assert float(counted['depl_documents_total{run="fitted"}']) == len(texts)
+    batches = float(counted['depl_batch_texts_count{run="fitted"}'])
+    assert batches < len(texts) / 4  # they were put together
 
 
 def test_info_describes_the_run(client, model, fitted_run):
@@ -197,7 +198,7 @@ def test_a_run_without_fusion_gives_the_svms_scores(connect, fitted_run, tmp_pat
 
 
 def test_changes_of_labels_show_at_once_and_can_be_undone(connect, own_run):
-    client = connect(load(own_run), run=own_run, access=Access(local_writes=True))
+    client = connect(load(own_run), access=Access(local_writes=True))
     must = {
         "id": "x/1 ä",
         "name": "grape must",
@@ -238,7 +239,7 @@ def test_changes_of_labels_show_at_once_and_can_be_undone(connect, own_run):
 
 
 def test_other_names_can_be_changed_and_examples_added(connect, own_run):
-    client = connect(load(own_run), run=own_run, access=Access(local_writes=True))
+    client = connect(load(own_run), access=Access(local_writes=True))
     changed = client.patch("/v1/labels/2560", json={"alt_names": ["olive wine", " vino "]})
     assert changed.json()["alt_names"] == ["olive wine", "vino"]
     assert changed.json()["name"] == "wine"
@@ -267,7 +268,7 @@ def test_other_names_can_be_changed_and_examples_added(connect, own_run):
 
 
 def test_undo_with_nothing_to_undo_is_a_conflict(connect, own_run):
-    client = connect(load(own_run), run=own_run, access=Access(local_writes=True))
+    client = connect(load(own_run), access=Access(local_writes=True))
     answer = client.post("/v1/labels/undo")
     assert answer.status_code == 409
     assert answer.json()["error"]["message"]
@@ -278,7 +279,7 @@ def test_reload_takes_a_run_that_was_fitted_again(connect, own_run, dataset):
     from depl.pipeline.fit import fit
     from depl.run.config import Config
 
-    client = connect(load(own_run), run=own_run, access=Access(token="t"))
+    client = connect(load(own_run), access=Access(token="t"))
     before = client.get("/v1/labels/2560").json()["keywords"]
     asked = {"text": WINE, "label": "2560"}
     explained = connect(load(own_run)).post("/v1/explain", json=asked).json()
@@ -303,7 +304,7 @@ def test_reload_takes_a_run_that_was_fitted_again(connect, own_run, dataset):
 
 
 def test_a_run_that_cannot_be_reloaded_leaves_the_model_as_it_is(connect, own_run):
-    client = connect(load(own_run), run=own_run, access=Access(token="t"))
+    client = connect(load(own_run), access=Access(token="t"))
     (own_run / "manifest.json").write_text("{")
     answer = client.post("/v1/reload", headers={"Authorization": "Bearer t"})
     assert answer.status_code == 500
@@ -358,10 +359,10 @@ def test_health_readiness_and_metrics(connect, model):
         'depl_requests_total{method="GET",route="/v1/labels/{label_id:path}",status="200"} 1.0',
         'depl_requests_total{method="GET",route="other",status="404"} 1.0',
         'depl_request_seconds_count{route="/v1/predict"} 1.0',
-        "depl_documents_total 2.0",
-        "depl_batch_texts_sum 2.0",
-        "depl_queue 0.0",
-        "depl_labels 12.0",
+        'depl_documents_total{run="fitted"} 2.0',
+        'depl_batch_texts_sum{run="fitted"} 2.0',
+        'depl_queue{run="fitted"} 0.0',
+        'depl_labels{run="fitted"} 12.0',
     ):
         assert line in answer.text.splitlines()
 

@@ -50,9 +50,7 @@ def test_the_line_has_the_hash_of_the_token_and_not_the_token():
 
 def test_every_role_may_do_its_own_and_what_those_before_it_may(model, connect, fitted_run, four):
     secrets, known = four
-    client = connect(
-        model, run=fitted_run, access=Access(tokens=known, token_for_all=True, token="old")
-    )
+    client = connect(model, access=Access(tokens=known, token_for_all=True, token="old"))
     for role, needed in itertools.product(Role, Role):
         method, path, body, done = REQUESTS[needed]
         shown = {"Authorization": f"Bearer {secrets[role]}"}

@@ -25,7 +25,7 @@ LONG = "wine and customs duties on sparkling grapes and herring " * 1_000
 
 def metric(url: str, name: str) -> float:
     lines = httpx.get(f"{url}/metrics").text.splitlines()
-    return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+    return next(float(line.split()[1]) for line in lines if line.startswith(f"{name}{{"))
 
 
 def wait_until(true, seconds: float = 20) -> None:

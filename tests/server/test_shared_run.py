@@ -20,7 +20,7 @@ NEW = {"id": "x-1", "name": "carbon border levy"}
 
 @pytest.fixture
 def service(connect, own_run):
-    return connect(load(own_run), run=own_run, access=Access(local_writes=True))
+    return connect(load(own_run), access=Access(local_writes=True))
 
 
 def depl_labels(run, *arguments):
@@ -38,7 +38,7 @@ def test_the_command_line_edits_and_the_service_sees_it_at_once(service, own_run
     before = names(service)
     depl_labels(own_run, "add", str(tmp_path / "labels.jsonl"))
     assert names(service) == before | {"x-1": "carbon border levy"}
-    assert "depl_labels 13.0" in service.get("/metrics").text
+    assert 'depl_labels{run="own"} 13.0' in service.get("/metrics").text
     depl_labels(own_run, "rename", "2560", "vino")
     assert service.get("/v1/labels/2560").json()["name"] == "vino"
     depl_labels(own_run, "undo")
@@ -48,7 +48,7 @@ def test_the_command_line_edits_and_the_service_sees_it_at_once(service, own_run
 
 
 def test_two_services_see_each_others_edits(service, connect, own_run):
-    other = connect(load(own_run), run=own_run, access=Access(local_writes=True))
+    other = connect(load(own_run), access=Access(local_writes=True))
     assert service.post("/v1/labels", json=NEW).status_code == 201
     assert other.post("/v1/labels", json=NEW).status_code == 409
     assert other.patch("/v1/labels/x-1", json={"name": "levy"}).status_code == 200

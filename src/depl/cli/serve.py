@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +11,18 @@ import typer
 from rich.markup import escape
 
 from depl.cli.console import count, err
-from depl.cli.options import RunFolder
 from depl.core.errors import ConfigError, MissingExtraError
 
 
 def serve(
-    run: RunFolder,
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]RUN...",
+            help="Run folder, as written by `depl fit`; several, each with a name, are served "
+            "together.",
+        ),
+    ],
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
     ] = "127.0.0.1",
@@ -115,18 +122,27 @@ def serve(
             "--timeout", metavar="SECONDS", min=0.001, help="Time limit for a request, in seconds."
         ),
     ] = 60.0,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            min=0,
+            help="Most files that may wait to be labelled in the background; 0 takes none.",
+        ),
+    ] = 20,
     log_requests: Annotated[
         bool,
         typer.Option("--log-requests", help="Log every request as JSON on standard error."),
     ] = False,
 ) -> None:
-    """Serve a run over HTTP, as a REST API and a web page.
+    """Serve runs over HTTP, as a REST API and a web page.
 
-    SIGHUP reloads the run, SIGTERM stops the service.
+    SIGHUP reloads the runs, SIGTERM stops the service.
     """
     if importlib.util.find_spec("uvicorn") is None:
         raise MissingExtraError("uvicorn", "serve", "The service")
-    from depl.server.app import create_app
+    from depl.server.app import address_of, create_app
     from depl.server.batching import Batching
     from depl.server.listening import listen
     from depl.server.live_model import load
@@ -134,6 +150,7 @@ def serve(
     from depl.server.security import Access, is_loopback
     from depl.server.tokens import Buckets, read_tokens
 
+    folders = _named(runs, address_of)
     token = _token(token, token_file)
     tokens = () if tokens_file is None else read_tokens(tokens_file)
     local = is_loopback(host)
@@ -158,18 +175,40 @@ def serve(
     )
     log_to_stderr(requests=log_requests)
     with listen(host, port) as listener:  # a problem with the address shows before loading
-        model = load(run)
-        app = create_app(model, run=run, access=access, batching=batching)
+        models = {name: load(path) for name, path in folders.items()}
+        app = create_app(models, access=access, batching=batching, most_jobs=jobs)
         shown = f"[{host}]" if ":" in host else host
         address = f"{'http' if tls is None else 'https'}://{shown}:{listener.getsockname()[1]}"
-        labels = count(len(model.labels) - len(model.removed), "label")
-        err.print(f"{escape(model.name)}: {labels} at {address}/")
+        for name, model in models.items():
+            labels = count(len(model.labels) - len(model.removed), "label")
+            where = f"runs/{name}/" if len(models) > 1 else ""
+            err.print(f"{escape(name)}: {labels} at {address}/{where}")
         if not local and not access.known:
             err.print(
                 "[yellow]Warning:[/] everybody who can reach this machine can use the service. "
                 "Set DEPL_TOKEN and --token-for-all to require a token."
             )
         run_app(app, listener, tls)
+
+
+def _named(runs: list[str], address_of: Callable[[str], str]) -> dict[str, Path]:
+    """The folders of the runs by their names: law=runs/a has one, runs/a that of the folder."""
+    found: dict[str, Path] = {}
+    for run in runs:
+        name, equals, folder = run.partition("=")
+        if not equals or Path(run).exists():
+            name, folder = address_of(Path(run).resolve().name), run
+        if name != address_of(name):
+            raise ConfigError(
+                f"The name of a run is part of addresses: letters, digits and . _ - only; got "
+                f"{name!r:.100}."
+            )
+        if name in found:
+            raise ConfigError(
+                f"Two runs are called {name}. Give them other names: NAME={found[name]}."
+            )
+        found[name] = Path(folder)
+    return found
 
 
 def _tls(certificate: Path | None, key: Path | None) -> tuple[Path, Path | None] | None:

@@ -131,6 +131,11 @@ class Classifier:
         )
 
     @property
+    def folder(self) -> Path | None:
+        """The run folder that it was loaded from."""
+        return None if self._run is None else self._run.path
+
+    @property
     def state(self) -> State:
         """The run with the edits of its labels; another object after every edit.
 

@@ -125,6 +125,16 @@ def present(model: Classifier) -> NDArray[np.int64]:
     return every[~np.isin(every, list(model.removed))]
 
 
+def run_entry(model: Classifier, *, name: str) -> schemas.RunEntry:
+    """A run in the list of runs."""
+    return schemas.RunEntry(
+        name=name,
+        path=f"/v1/runs/{name}",
+        documents=model.n_train,
+        labels=len(present(model)),
+    )
+
+
 def info(model: Classifier, *, writable: bool) -> schemas.Info:
     """The run as a whole."""
     sizes = labels_per_band(model.train_counts[present(model)])

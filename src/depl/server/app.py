@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ try:
     from depl.server import routes
     from depl.server.batching import Batching
     from depl.server.examples import add_examples
+    from depl.server.jobs import MOST_JOBS, Jobs
     from depl.server.live_model import LiveModel
     from depl.server.metrics import Metrics
     from depl.server.middleware import Middleware
@@ -38,44 +40,56 @@ _DESCRIPTION = """\
 
 A request that needs a token sends it as `Authorization: Bearer TOKEN`. Every answer with a status
 of 400 or more is `{"error": {"message": ...}}`. When the queue is full the status is 503, and the
-header `Retry-After` says in how many seconds to try again."""
+header `Retry-After` says in how many seconds to try again.
+
+A service of several runs answers for the first of them. For another, put `/v1/runs/NAME` in the
+place of `/v1`; `GET /v1/runs` lists the names."""
 
 _POLICY = "Content-Security-Policy"
 _ITS_STYLES = "style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 
 
 def create_app(
-    model: Classifier,
+    model: Classifier | Mapping[str, Classifier],
     *,
-    run: Path | None = None,
     access: Access | None = None,
     batching: Batching | None = None,
+    most_jobs: int = MOST_JOBS,
 ) -> FastAPI:
     """The service as an ASGI application.
 
     Parameters
     ----------
-    model : Classifier
-        Loaded; from now on only the application may use it.
-    run : path or None
-        The folder it was loaded from, for reloading.
+    model : Classifier, or mapping of str to Classifier
+        Loaded; from now on only the application may use it. Several have a name each, and the first
+        of them also answers where no name is given.
     access : Access or None
         Who may do what; by default everyone may read and nobody may change labels.
     batching : Batching or None
         How the texts of several requests share a batch.
+    most_jobs : int
+        How many files may wait to be labelled in the background, for each run.
 
     Returns
     -------
     FastAPI
-        With the model it serves in ``app.state.live_model``.
+        With the runs it serves in ``app.state.runs``.
     """
+    models = {address_of(model.name): model} if isinstance(model, Classifier) else model
     access, batching = access or Access(), batching or Batching()
     metrics = Metrics()
-    live = LiveModel(model, run=run, batching=batching, metrics=metrics)
+    runs = [
+        LiveModel(x, name=name, batching=batching, metrics=metrics.of_run(name))
+        for name, x in models.items()
+    ]
+    jobs = [None if x.folder is None else Jobs(x, x.folder, most_jobs) for x in runs]
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with live.running():
+        async with AsyncExitStack() as running:
+            for x in (*runs, *jobs):
+                if x is not None:
+                    await running.enter_async_context(x.running())
             yield
 
     app = FastAPI(
@@ -91,7 +105,7 @@ def create_app(
         openapi_url=None,
         redirect_slashes=False,
     )
-    app.state.live_model = live
+    app.state.runs = runs
     app.add_middleware(Middleware, metrics=metrics, timeout=batching.timeout, access=access)
     if access.origins:  # around the rest: pages of other sites must be able to read any answer
         app.add_middleware(
@@ -101,8 +115,14 @@ def create_app(
             allow_headers=["Authorization", "Content-Type"],
             expose_headers=["Retry-After"],
         )
-    app.include_router(routes.api(live, access))
-    _add_operations(app, live, metrics, access)
+    app.include_router(routes.list_of_runs(runs, access), prefix="/v1")
+    app.include_router(routes.api(runs[0], access, jobs[0]), prefix="/v1")
+    for run, its_jobs in zip(runs, jobs, strict=True):
+        # The same once more, under its name; OpenAPI has all of it already.
+        own = routes.api(run, access, its_jobs)
+        app.include_router(own, prefix=f"/v1/runs/{run.name}", include_in_schema=False)
+        _add_files(app, PAGE, f"/runs/{run.name}/")
+    _add_operations(app, runs, metrics, access)
     _add_files(app, PAGE, "/")
     # What draws the reference sets styles in its elements; scripts come from files as everywhere.
     _add_files(app, REFERENCE, "/docs", {_POLICY: f"{HEADERS[_POLICY]}; {_ITS_STYLES}"})
@@ -111,7 +131,20 @@ def create_app(
     return app
 
 
-def _add_operations(app: FastAPI, live: LiveModel, metrics: Metrics, access: Access) -> None:
+def address_of(name: str) -> str:
+    """A run's name as it is in addresses.
+
+    Examples
+    --------
+    >>> address_of("eurlex 57k (new)")
+    'eurlex-57k-new'
+    """
+    return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII).strip("-.") or "run"
+
+
+def _add_operations(
+    app: FastAPI, runs: Sequence[LiveModel], metrics: Metrics, access: Access
+) -> None:
     """Health, metrics and the API description, for whoever runs the service."""
 
     @app.get("/healthz", include_in_schema=False)
@@ -120,7 +153,7 @@ def _add_operations(app: FastAPI, live: LiveModel, metrics: Metrics, access: Acc
 
     @app.get("/readyz", include_in_schema=False)
     async def readyz() -> Response:
-        if live.ready:
+        if all(run.ready for run in runs):
             return JSONResponse({"status": "ready"})
         return problem(503, "The service is not ready.", {"Retry-After": "1"})
 

@@ -146,6 +146,24 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "thresholds": {"precision 0.8": 0.439, "best F1": 0.393},
         "writable": True,
     },
+    "RunList": {
+        "runs": [
+            {"name": "law", "path": "/v1/runs/law", "documents": 45000, "labels": 4271},
+            {"name": "library", "path": "/v1/runs/library", "documents": 41333, "labels": 26983},
+        ]
+    },
+    "JobStatus": {
+        "id": "7Uq0rJ0Sx2m9yV3cNfT1kw",
+        "name": "records.csv",
+        "state": "running",
+        "documents": 4096,
+        "progress": 0.41,
+        "left_out": 1,
+        "reasons": ["records.csv:17: no text"],
+        "error": None,
+        "created": "2026-11-16T08:12:07.867+00:00",
+        "finished": None,
+    },
     "Reloaded": {"labels": 4271, "seconds": 0.586},
     "ProblemResponse": {
         "error": {"message": "There is no label with the id 'nope'. /v1/labels lists all labels."}

@@ -31,13 +31,13 @@ class ExtractResponse(BaseModel):
 
 
 def router() -> APIRouter:
-    """``POST /v1/extract``; who may read may use it."""
+    """``POST /extract``; who may read may use it."""
     statuses = (401, 408, 413, 422, 429, 501, 503, 504)
     found = APIRouter(
         tags=["suggestions"], responses={x: {"model": ProblemResponse} for x in statuses}
     )
 
-    @found.post("/v1/extract", openapi_extra=FILE_BODY)
+    @found.post("/extract", openapi_extra=FILE_BODY)
     async def extract_text(
         request: Request,
         name: Annotated[

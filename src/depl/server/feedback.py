@@ -25,10 +25,10 @@ _LARGEST = 2**63 - 1  # that SQLite can compare
 def router(
     live: LiveModel, *, dependencies: Sequence[Any], responses: dict[int | str, dict[str, Any]]
 ) -> APIRouter:
-    """All routes under ``/v1/feedback``."""
+    """All routes under ``/feedback``."""
     made = APIRouter(tags=["feedback"], dependencies=list(dependencies), responses=responses)
 
-    @made.post("/v1/feedback", status_code=201)
+    @made.post("/feedback", status_code=201)
     async def give_feedback(body: schemas.NewFeedback, request: Request) -> schemas.KeptFeedback:
         """Keep decisions about the labels of a document; sent again, they count once."""
         decisions = [Decision(x.label, x.verdict, x.probability, x.key) for x in body.decisions]
@@ -49,7 +49,7 @@ def router(
         )
         return schemas.KeptFeedback(decisions=[_kept(entry) for entry in kept])
 
-    @made.get("/v1/feedback")
+    @made.get("/feedback")
     async def list_feedback(
         document: Annotated[
             str | None, Query(max_length=500, description="Only about the document with this id.")
@@ -78,7 +78,7 @@ def router(
 
         return await asyncio.to_thread(page)
 
-    @made.delete("/v1/feedback/{number}")
+    @made.delete("/feedback/{number}")
     async def undo_feedback(
         request: Request,
         number: Annotated[int, Path(ge=1, le=_LARGEST, description="Of the decision.")],

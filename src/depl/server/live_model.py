@@ -17,7 +17,7 @@ from depl.server.answers import Question, present, suggest
 from depl.server.batching import Batcher, Batching, TooLateError
 from depl.server.catalogue import Catalogue
 from depl.server.logs import log_event
-from depl.server.metrics import Metrics
+from depl.server.metrics import RunMetrics
 from depl.server.schemas import LabelList, Sort, SuggestedLabel
 
 T = TypeVar("T")
@@ -33,19 +33,19 @@ class LiveModel:
     ----------
     model : Classifier
         Loaded.
-    run : path or None
-        The folder it was loaded from; without one it cannot be reloaded.
+    name : str
+        What the service calls the run.
     batching : Batching
         How the texts of several requests share a batch.
-    metrics : Metrics
+    metrics : RunMetrics
         Where batches, labels and reloads are counted.
     """
 
     def __init__(
-        self, model: Classifier, *, run: Path | None, batching: Batching, metrics: Metrics
+        self, model: Classifier, *, name: str, batching: Batching, metrics: RunMetrics
     ) -> None:
+        self.name = name
         self._model = model
-        self._run = run
         self._catalogue: Catalogue | None = None
         self._batcher: Batcher[Question, list[SuggestedLabel]] = Batcher(
             lambda questions: suggest(self._fresh(), questions), batching, metrics.batch_done
@@ -71,13 +71,20 @@ class LiveModel:
         """Whether requests would be answered."""
         return self._batcher.running
 
+    @property
+    def folder(self) -> Path | None:
+        """The run folder, if the model was loaded from one."""
+        return self._model.folder
+
     async def suggest(self, questions: Sequence[Question]) -> list[list[SuggestedLabel]]:
         """The labels of each text."""
         return await self._batcher.submit(questions)
 
-    def probability_for(self, aim: str) -> float:
-        """The probability that a threshold in words stands for."""
-        return probability_for(aim, self._model.thresholds)
+    def least_probability(self, threshold: float | str | None) -> float | None:
+        """The probability that a threshold stands for, which may be in words."""
+        if not isinstance(threshold, str):
+            return threshold
+        return probability_for(threshold, self._model.thresholds)
 
     async def read(self, function: Callable[[Classifier], T]) -> T:
         """The result of a function of the model; the function must not change the model."""
@@ -153,7 +160,7 @@ class LiveModel:
 
     async def reload(self) -> float:
         """Load the run again while the old model answers, then swap; returns the seconds taken."""
-        run = self._run
+        run = self.folder
         if run is None:
             raise RunError("This model has no run folder, so it cannot be reloaded.")
         start = time.perf_counter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -16,6 +17,27 @@ from prometheus_client import (
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class RunMetrics(NamedTuple):
+    """The metrics of one run."""
+
+    documents: Counter
+    batches: Histogram
+    batch_seconds: Histogram
+    queue: Gauge
+    labels: Gauge
+    reloads: Counter
+
+    def watch_queue(self, length: Callable[[], int]) -> None:
+        """Read the length of the queue from this function."""
+        self.queue.set_function(lambda: float(length()))
+
+    def batch_done(self, texts: int, seconds: float) -> None:
+        """Count a batch."""
+        self.documents.inc(texts)
+        self.batches.observe(texts)
+        self.batch_seconds.observe(seconds)
 
 
 class Metrics:
@@ -36,29 +58,33 @@ class Metrics:
             registry=registry,
         )
         self._batches = Histogram(
-            "depl_batch_texts", "Texts in a batch.", buckets=_TEXTS, registry=registry
+            "depl_batch_texts", "Texts in a batch.", ("run",), buckets=_TEXTS, registry=registry
         )
         self._batch_seconds = Histogram(
             "depl_batch_seconds",
             "Time the model takes for a batch.",
+            ("run",),
             buckets=_SECONDS,
             registry=registry,
         )
-        self._documents = Counter("depl_documents", "Texts labelled.", registry=registry)
-        self._queue = Gauge("depl_queue", "Texts and calls waiting.", registry=registry)
-        self.labels = Gauge("depl_labels", "Labels of the model.", registry=registry)
-        self.reloads = Counter("depl_reloads", "Times the run was reloaded.", registry=registry)
+        self._documents = Counter("depl_documents", "Texts labelled.", ("run",), registry=registry)
+        self._queue = Gauge("depl_queue", "Texts and calls waiting.", ("run",), registry=registry)
+        self._labels = Gauge("depl_labels", "Labels of the model.", ("run",), registry=registry)
+        self._reloads = Counter(
+            "depl_reloads", "Times the run was reloaded.", ("run",), registry=registry
+        )
         ProcessCollector(registry=registry)
 
-    def watch_queue(self, length: Callable[[], int]) -> None:
-        """Read the length of the queue from this function."""
-        self._queue.set_function(lambda: float(length()))
-
-    def batch_done(self, texts: int, seconds: float) -> None:
-        """Count a batch."""
-        self._documents.inc(texts)
-        self._batches.observe(texts)
-        self._batch_seconds.observe(seconds)
+    def of_run(self, name: str) -> RunMetrics:
+        """What is counted for one of the runs."""
+        return RunMetrics(
+            self._documents.labels(name),
+            self._batches.labels(name),
+            self._batch_seconds.labels(name),
+            self._queue.labels(name),
+            self._labels.labels(name),
+            self._reloads.labels(name),
+        )
 
     def request_done(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""

@@ -16,13 +16,12 @@ from depl.server.problems import problem
 from depl.server.security import HEADERS, Access
 
 MAX_BODY = 16 * 2**20  # bytes
+MAX_UPLOAD = 256 * 2**20  # of a file to label in the background
 
 _METHODS = {"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"}
 _HEALTH = {"/healthz", "/readyz"}
 _TOO_MANY = "There were too many requests in a short time. Wait as long as Retry-After says."
-_TOO_LARGE = (
-    f"The request is larger than {MAX_BODY // 2**20} MiB. Send fewer or shorter texts at a time."
-)
+_TIMES_SLOWER = 10  # a file may take so many times as long to arrive as another request
 
 
 class Middleware:
@@ -70,10 +69,10 @@ class Middleware:
             elif wait:
                 seconds = {"Retry-After": str(int(wait) + 1)}
                 await problem(429, _TOO_MANY, seconds)(scope, receive, send_with_headers)
-            elif _announced_size(scope) > MAX_BODY:
-                await problem(413, _TOO_LARGE)(scope, receive, send_with_headers)
+            elif _announced_size(scope) > _limit(scope):
+                await problem(413, _too_large(scope))(scope, receive, send_with_headers)
             else:
-                await self.app(scope, self._limited(receive), send_with_headers)
+                await self.app(scope, self._limited(scope, receive), send_with_headers)
         except Exception as error:
             log_event(logging.ERROR, "failure", path=scope["path"], error=repr(error))
             log.debug("traceback", exc_info=error)
@@ -91,8 +90,9 @@ class Middleware:
         client = scope.get("client")
         return self.access.wait(client[0] if client else "", _header(scope, b"authorization"))
 
-    def _limited(self, receive: Receive) -> Receive:
-        size, whole, until = 0, False, time.monotonic() + self.timeout
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+        timeout = self.timeout * (_TIMES_SLOWER if _is_upload(scope) else 1)
+        size, whole, until = 0, False, time.monotonic() + timeout
 
         async def limited() -> Message:
             nonlocal size, whole
@@ -102,12 +102,12 @@ class Middleware:
                 message = await asyncio.wait_for(receive(), until - time.monotonic())
             except TimeoutError:
                 raise HTTPException(
-                    408, f"The request had not arrived in full after {self.timeout:g} s."
+                    408, f"The request had not arrived in full after {timeout:g} s."
                 ) from None
             size += len(message.get("body", b""))
             whole = not message.get("more_body", False)
-            if size > MAX_BODY:
-                raise HTTPException(413, _TOO_LARGE)
+            if size > _limit(scope):
+                raise HTTPException(413, _too_large(scope))
             return message
 
         return limited
@@ -116,6 +116,8 @@ class Middleware:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         # The route, not the path: label ids in paths would make endless series.
         route = getattr(scope.get("route"), "path", "other")
+        if scope["path"].startswith("/v1/") and route != "other":
+            route = f"/v1{route}"  # the same for all runs
         self.metrics.request_done(method, route, status, seconds)
         if log.isEnabledFor(logging.INFO):
             client = scope.get("client")
@@ -129,6 +131,20 @@ class Middleware:
                 client=client[0] if client else None,
                 token=scope.get("state", {}).get("token"),
             )
+
+
+def _is_upload(scope: Scope) -> bool:
+    path: str = scope["path"]
+    return scope["method"] == "POST" and path.endswith("/jobs")
+
+
+def _limit(scope: Scope) -> int:
+    return MAX_UPLOAD if _is_upload(scope) else MAX_BODY
+
+
+def _too_large(scope: Scope) -> str:
+    remedy = "Divide the file" if _is_upload(scope) else "Send fewer or shorter texts at a time"
+    return f"The request is larger than {_limit(scope) // 2**20} MiB. {remedy}."
 
 
 def _announced_size(scope: Scope) -> int:

@@ -8,6 +8,7 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -73,17 +74,17 @@ async def _run(app: FastAPI, listener: socket.socket, tls: tuple[Path, Path | No
     # that second one changes nothing, and a service that was told to stop exits with success.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    reloading = _Reloading(app.state.live_model)
+    reloading = _Reloading(app.state.runs)
     if hasattr(signal, "SIGHUP"):  # not on Windows
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloading.begin)
     await uvicorn.Server(config).serve(sockets=[listener])
 
 
 class _Reloading:
-    """Reloads the run on demand; if that fails, the old one stays in use."""
+    """Reloads all runs on demand; where that fails, the old one stays in use."""
 
-    def __init__(self, live_model: LiveModel) -> None:
-        self._live_model = live_model
+    def __init__(self, runs: Sequence[LiveModel]) -> None:
+        self._runs = runs
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self) -> None:
@@ -92,9 +93,10 @@ class _Reloading:
         task.add_done_callback(self._tasks.discard)
 
     async def _reload(self) -> None:
-        try:
-            seconds = await self._live_model.reload()
-        except DeplError as error:
-            log_event(logging.ERROR, "reload failed", error=str(error))
-        else:
-            log_event(logging.WARNING, "reloaded", seconds=round(seconds, 3))
+        for run in self._runs:
+            try:
+                seconds = await run.reload()
+            except DeplError as error:
+                log_event(logging.ERROR, "reload failed", run=run.name, error=str(error))
+            else:
+                log_event(logging.WARNING, "reloaded", run=run.name, seconds=round(seconds, 3))

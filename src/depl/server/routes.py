@@ -1,10 +1,11 @@
-"""The routes under ``/v1``; ``answers`` builds what they return, ``schemas`` describes it."""
+"""The routes of one run; ``answers`` builds what they return, ``schemas`` describes it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
@@ -17,12 +18,14 @@ from depl.server import (
     extraction,
     feedback,
     hierarchy,
+    job_routes,
     review,
     schemas,
     tables,
     visitor,
 )
 from depl.server.answers import Question
+from depl.server.jobs import Jobs
 from depl.server.live_model import LiveModel
 from depl.server.security import Access, token_name
 
@@ -34,8 +37,8 @@ LabelPath = Annotated[str, Path(description="The label's id, percent-encoded.")]
 Responses = dict[int | str, dict[str, Any]]
 
 
-def api(live: LiveModel, access: Access) -> APIRouter:
-    """All of ``/v1``."""
+def api(live: LiveModel, access: Access, jobs: Jobs | None) -> APIRouter:
+    """All that one run answers; the addresses are relative to ``/v1`` or ``/v1/runs/NAME``."""
     reading = _guard(access, access.check_read, shown=access.token_for_all)
     router = APIRouter(dependencies=reading)
     router.include_router(_suggesting(live))
@@ -45,10 +48,30 @@ def api(live: LiveModel, access: Access) -> APIRouter:
     router.include_router(visitor.router(live, access))
     router.include_router(_browsing(live, access))
     router.include_router(_editing(live, access))
+    if jobs is not None:
+        troubles = _problems(400, 401, 404, 408, 409, 413, 500)
+        router.include_router(job_routes.router(live, jobs, responses=troubles))
     giving = _guard(access, access.check_feedback, shown=True)
     troubles = _problems(400, 401, 403, 404, 408, 409, 413, 422)
     router.include_router(feedback.router(live, dependencies=giving, responses=troubles))
     router.include_router(review.router(live, dependencies=giving, responses=troubles))
+    return router
+
+
+def list_of_runs(runs: Sequence[LiveModel], access: Access) -> APIRouter:
+    """``GET /runs``."""
+    router = APIRouter(
+        tags=["labels"],
+        responses=_problems(401),
+        dependencies=_guard(access, access.check_read, shown=access.token_for_all),
+    )
+
+    @router.get("/runs")
+    async def list_runs() -> schemas.RunList:
+        """List the runs of this service; the first also answers where no name is given."""
+        entries = [await run.read(partial(answers.run_entry, name=run.name)) for run in runs]
+        return schemas.RunList(runs=entries)
+
     return router
 
 
@@ -66,19 +89,20 @@ def _problems(*statuses: int) -> Responses:
 def _suggesting(live: LiveModel) -> APIRouter:
     router = APIRouter(tags=["suggestions"], responses=_problems(400, 401, 408, 413, 422))
 
-    @router.post("/v1/predict")
+    @router.post("/predict")
     async def predict(body: schemas.PredictRequest, request: Request) -> schemas.PredictResponse:
         """Suggest labels for texts."""
-        k, aim = body.k, body.threshold
-        if isinstance(aim, str):
-            k = k if "k" in body.model_fields_set else schemas.MAX_LABELS
-            aim = live.probability_for(aim)
-        wanted = (k, aim, body.band, body.ancestors)
+        in_words = isinstance(body.threshold, str) and "k" not in body.model_fields_set
+        k, least = (
+            schemas.MAX_LABELS if in_words else body.k,
+            live.least_probability(body.threshold),
+        )
+        wanted = (k, least, body.band, body.ancestors)
         questions = [Question(text, *wanted) for text in body.texts]
         rows = await _while_connected(request, live.suggest(questions))
         return schemas.PredictResponse(results=[schemas.Suggestions(labels=row) for row in rows])
 
-    @router.post("/v1/explain", responses=_problems(404))
+    @router.post("/explain", responses=_problems(404))
     async def explain(body: schemas.ExplainRequest, request: Request) -> schemas.ExplainResponse:
         """Explain why a label is suggested for a text, or why not."""
 
@@ -95,12 +119,12 @@ def _suggesting(live: LiveModel) -> APIRouter:
 def _browsing(live: LiveModel, access: Access) -> APIRouter:
     router = APIRouter(tags=["labels"], responses=_problems(401))
 
-    @router.get("/v1/info")
+    @router.get("/info")
     async def info() -> schemas.Info:
         """Describe the run, and whether its labels can be changed."""
         return await live.read(lambda model: answers.info(model, writable=access.writable))
 
-    @router.get("/v1/labels", responses=_problems(422))
+    @router.get("/labels", responses=_problems(422))
     async def list_labels(
         search: Annotated[
             str, Query(max_length=500, description="Part of a name, or a whole id.")
@@ -120,7 +144,7 @@ def _browsing(live: LiveModel, access: Access) -> APIRouter:
             search=search.strip(), band=band, sort=sort, offset=offset, limit=limit
         )
 
-    @router.get("/v1/labels/{label_id:path}", responses=_problems(404))
+    @router.get("/labels/{label_id:path}", responses=_problems(404))
     async def show_label(label_id: LabelPath) -> schemas.WholeLabel:
         """Show one label: description, keywords, similar labels."""
         return await live.read(
@@ -136,7 +160,7 @@ def _editing(live: LiveModel, access: Access) -> APIRouter:
     bad_body = _problems(400, 408, 413, 422)
 
     @router.post(
-        "/v1/labels",
+        "/labels",
         status_code=201,
         responses=_problems(409) | bad_body,
         dependencies=writing,
@@ -160,13 +184,13 @@ def _editing(live: LiveModel, access: Access) -> APIRouter:
         return await live.change(added)
 
     # Before the routes with an id, which would read "undo" as one.
-    @router.post("/v1/labels/undo", responses=_problems(409), dependencies=writing)
+    @router.post("/labels/undo", responses=_problems(409), dependencies=writing)
     async def undo() -> schemas.Undone:
         """Undo the last change."""
         return schemas.Undone(undone=await live.undo())
 
     @router.patch(
-        "/v1/labels/{label_id:path}",
+        "/labels/{label_id:path}",
         responses=_problems(404) | bad_body,
         dependencies=writing,
     )
@@ -192,7 +216,7 @@ def _editing(live: LiveModel, access: Access) -> APIRouter:
         return await live.change(changed)
 
     @router.delete(
-        "/v1/labels/{label_id:path}",
+        "/labels/{label_id:path}",
         status_code=204,
         responses=_problems(404),
         dependencies=writing,
@@ -207,7 +231,7 @@ def _editing(live: LiveModel, access: Access) -> APIRouter:
         await live.change(removed)
 
     @router.post(
-        "/v1/reload",
+        "/reload",
         responses=_problems(500),
         dependencies=_guard(access, access.check_operator, shown=True),
     )

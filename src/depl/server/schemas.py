@@ -343,6 +343,21 @@ class Info(BaseModel):
     writable: bool
 
 
+class RunEntry(BaseModel):
+    """A run of the service; ``path`` stands in the place of ``/v1`` in its addresses."""
+
+    name: str
+    path: str
+    documents: int
+    labels: int
+
+
+class RunList(BaseModel):
+    """The runs of the service, the default first."""
+
+    runs: list[RunEntry]
+
+
 class Undone(BaseModel):
     """Which change was undone."""
 
