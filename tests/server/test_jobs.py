@@ -12,7 +12,8 @@ import pytest
 from depl import Client
 from depl.client import ServiceError
 from depl.server import jobs as jobs_module
-from depl.server.live_model import load
+from depl.server.batching import QueueFullError
+from depl.server.live_model import LiveModel, load
 from depl.server.security import Access
 
 TEXTS = ("Labelling of sparkling wines", "Catch quotas of fishing vessels", "Customs duty on cod")
@@ -95,8 +96,9 @@ def test_a_job_can_be_cancelled_and_too_many_are_refused(connect, own_run, table
     http = connect(model, most_jobs=2)
     service = Client.over(http)
     monkeypatch.setattr("depl.client._PATIENCE", 0.0)
-    # The first waits for room in the queue, and with it the second for the first.
-    monkeypatch.setattr(jobs_module.Jobs, "_suggest", wait_for_ever)
+    # The first waits for room in the queue, and the second for the first.
+    monkeypatch.setattr(jobs_module, "_PAUSE", 0.01)
+    monkeypatch.setattr(LiveModel, "suggest", never)
     first, second = service.start_job(table), service.start_job(table)
     with pytest.raises(ServiceError, match="2 files waiting") as refused:
         service.start_job(table)
@@ -112,11 +114,8 @@ def test_a_job_can_be_cancelled_and_too_many_are_refused(connect, own_run, table
         assert http.request(method, f"/v1/jobs/{first.id}{path}").status_code == 404
 
 
-async def wait_for_ever(self, job, questions):
-    import asyncio
-
-    while not (self._stopping or job.unwanted):
-        await asyncio.sleep(0.01)
+async def never(self, questions):
+    raise QueueFullError("The queue is full.")
 
 
 def test_no_files_are_taken_where_none_are_wanted(connect, own_run, table, monkeypatch):

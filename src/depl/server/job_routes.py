@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from pydantic import BaseModel, Field
+from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse
 
 from depl.fusion.aims import parse_threshold
@@ -16,6 +17,7 @@ from depl.server import schemas
 from depl.server.extraction import FILE_BODY
 from depl.server.jobs import MAX_REASONS, Job, Jobs, JobState, Output, Wish
 from depl.server.live_model import LiveModel
+from depl.server.problems import CLIENT_GONE
 
 
 class JobStatus(BaseModel):
@@ -121,6 +123,8 @@ async def _receive(request: Request, path: Path) -> None:
         with path.open("wb") as file:
             async for piece in request.stream():
                 await asyncio.to_thread(file.write, piece)
+    except ClientDisconnect:
+        raise HTTPException(CLIENT_GONE, "The client closed the connection.") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise HTTPException(500, f"The file could not be kept: {reason}.") from error

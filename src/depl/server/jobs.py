@@ -15,12 +15,13 @@ import asyncio
 import logging
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from depl.core.corpus import Label
 from depl.core.errors import DeplError, RunError
@@ -35,6 +36,9 @@ from depl.server.answers import Question
 from depl.server.batching import QueueFullError, TooLateError
 from depl.server.live_model import LiveModel
 from depl.server.logs import log_event
+from depl.server.schemas import SuggestedLabel
+
+T = TypeVar("T")
 
 Output = Literal["csv", "tsv", "jsonl", "parquet", "xlsx"]
 JobState = Literal["waiting", "running", "finished", "failed"]
@@ -202,7 +206,13 @@ class Jobs:
 
     async def _label(self, job: Job) -> bool:
         """Label the documents of a job; whether it came to the end."""
-        wish, made_from = job.wish, await self._made_from(job.wish)
+        wish = job.wish
+        labels = await self._when_there_is_room(
+            job, lambda: self._live.read(lambda model: fingerprint(*model.labels.ids))
+        )
+        if labels is None:
+            return False
+        made_from = {"run": Run.open(self._run).version(), "labels": labels, **asdict(wish)}
         documents, todo, target = await asyncio.to_thread(self._open, job, made_from)
         with target:
             job.documents = target.done
@@ -212,32 +222,23 @@ class Jobs:
                     await asyncio.to_thread(self._finish, job, target)
                     return True
                 questions = [Question(x.text, wish.k, wish.threshold) for x in chunk]
-                rows = await self._suggest(job, questions)
+                rows = await self._when_there_is_room(job, partial(self._live.suggest, questions))
                 if rows is None:
                     return False
-                await asyncio.to_thread(target.append, chunk, rows)
+                await asyncio.to_thread(target.append, chunk, _suggested(rows))
                 job.documents = target.done
                 if documents.total:
                     job.progress = min(0.999, documents.position / documents.total)
         return False
 
-    async def _suggest(
-        self, job: Job, questions: list[Question]
-    ) -> list[list[tuple[Label, float]]] | None:
-        """The labels of some texts, as soon as there is room; None if nobody wants them."""
+    async def _when_there_is_room(self, job: Job, ask: Callable[[], Awaitable[T]]) -> T | None:
+        """What the model answers, as soon as it has time; None if nobody wants it any more."""
         while not (self._stopping or job.unwanted):
             try:
-                rows = await self._live.suggest(questions)
+                return await ask()
             except (QueueFullError, TooLateError):
                 await asyncio.sleep(_PAUSE)
-            else:
-                return [[(Label(x.id, x.name), x.probability) for x in row] for row in rows]
         return None
-
-    async def _made_from(self, wish: Wish) -> dict[str, Any]:
-        """What the output depends on, beside the documents."""
-        labels = await self._live.read(lambda model: fingerprint(*model.labels.ids))
-        return {"run": Run.open(self._run).version(), "labels": labels, **asdict(wish)}
 
     def _open(
         self, job: Job, made_from: dict[str, Any]
@@ -309,6 +310,10 @@ class Jobs:
             if job.state == "running":
                 job.state = "waiting"
             self._jobs[job.id] = job
+
+
+def _suggested(rows: Sequence[Sequence[SuggestedLabel]]) -> list[list[tuple[Label, float]]]:
+    return [[(Label(x.id, x.name), x.probability) for x in row] for row in rows]
 
 
 def _now() -> str:

@@ -16,6 +16,8 @@ from depl.labels.journal import NothingToUndoError
 from depl.labels.review_queue import NotInQueueError
 from depl.server.batching import QueueFullError, TooLateError
 
+CLIENT_GONE = 499  # only seen in the log and the metrics
+
 _SHOWN_TROUBLES = 5
 
 # What is wrong with a field, by pydantic's name for it, in fewer and plainer words than its own.

@@ -27,11 +27,10 @@ from depl.server import (
 from depl.server.answers import Question
 from depl.server.jobs import Jobs
 from depl.server.live_model import LiveModel
+from depl.server.problems import CLIENT_GONE
 from depl.server.security import Access, token_name
 
 T = TypeVar("T")
-
-_CLIENT_GONE = 499  # only seen in the log and the metrics
 
 LabelPath = Annotated[str, Path(description="The label's id, percent-encoded.")]
 Responses = dict[int | str, dict[str, Any]]
@@ -257,7 +256,7 @@ async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
-        raise HTTPException(_CLIENT_GONE, "The client closed the connection.")
+        raise HTTPException(CLIENT_GONE, "The client closed the connection.")
     finally:
         for task in tasks:
             task.cancel()
