@@ -158,7 +158,7 @@ def serving(uvicorn_running: Callable) -> Callable:
 
     @contextmanager
     def running(run: Path, access: Any) -> Iterator[str]:
-        app = create_app(Classifier.load(run), run=run, access=access)
+        app = create_app(Classifier.load(run), access=access)
         with uvicorn_running(app) as server:
             yield f"{server.url}/"
 

@@ -88,6 +88,11 @@ def test_what_cannot_be_labelled_says_so(service, tmp_path, own_run):
         with pytest.raises(ServiceError) as refused:
             service.start_job(empty, **wish)
         assert refused.value.status == 422, wish
+    odd_names = ("a\0b", "ä" * 200)
+    for name in odd_names:
+        answer = service._http.post("/v1/jobs", params={"name": name}, content=b"id,text\n")
+        assert answer.status_code == 422, name
+        assert "cannot be called" in answer.json()["error"]["message"]
     assert list((own_run / "jobs").iterdir()) == []  # nothing is left of what was refused
 
 

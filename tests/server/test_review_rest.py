@@ -26,7 +26,7 @@ def reviewers(connect: Callable, own_run: Path):
     """A service for two reviewers and a reader, as headers by name."""
     tokens = {"anna": Role.FEEDBACK, "ben": Role.FEEDBACK, "rita": Role.READ}
     known = tuple(Token.of(name * 8, role, name) for name, role in tokens.items())
-    client = connect(Classifier.load(own_run), run=own_run, access=Access(tokens=known))
+    client = connect(Classifier.load(own_run), access=Access(tokens=known))
     return client, {name: {"Authorization": f"Bearer {name * 8}"} for name in tokens}
 
 
@@ -88,10 +88,10 @@ def test_a_visitor_learns_what_they_may_do(reviewers, connect: Callable, own_run
         (Access(read_only=True, local_writes=True), "no", "read-only"),
         (Access(local_writes=True), "yes", ""),
     ):
-        found = connect(model, run=own_run, access=access).get("/v1/visitor").json()
+        found = connect(model, access=access).get("/v1/visitor").json()
         assert (found["feedback"], found["why_not"]) == (feedback, why_not)
         assert "bee-keeping" in found["undo"]
-    outside = connect(model, run=own_run, access=Access(local_writes=True, hosts=("depl.example",)))
+    outside = connect(model, access=Access(local_writes=True, hosts=("depl.example",)))
     found = outside.get("/v1/visitor", headers={"Host": "depl.example"}).json()
     assert (found["edit"], found["why_not"]) == ("no", "elsewhere")
 

@@ -37,7 +37,7 @@ def router(responses: dict[int | str, dict[str, Any]], live: LiveModel) -> APIRo
     """``GET /v1/hierarchy``; who may read may use it."""
     made = APIRouter(tags=["labels"], responses=responses)
 
-    @made.get("/v1/hierarchy")
+    @made.get("/hierarchy")
     async def show_level(
         under: Annotated[
             str, Query(max_length=200, description="Id of a label; empty for the top.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Annotated, Any
@@ -126,7 +127,9 @@ async def _receive(request: Request, path: Path) -> None:
     except ClientDisconnect:
         raise HTTPException(CLIENT_GONE, "The client closed the connection.") from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+        if isinstance(error, ValueError) or error.errno in (errno.ENAMETOOLONG, errno.EINVAL):
+            raise HTTPException(422, f"A file cannot be called {path.name!r:.100}.") from error
+        reason = error.strerror or error
         raise HTTPException(500, f"The file could not be kept: {reason}.") from error
     if not path.stat().st_size:
         raise HTTPException(422, "The file is empty. Send it as the body of the request.")

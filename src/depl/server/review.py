@@ -113,12 +113,12 @@ def router(
     async def queue() -> ReviewQueue:
         return (await live.read(lambda model: model)).review
 
-    @made.get("/v1/review")
+    @made.get("/review")
     async def show_progress(request: Request) -> ReviewProgress:
         """Say how far the review has come."""
         return await asyncio.to_thread(_progress, await queue(), token_name(request))
 
-    @made.post("/v1/review/documents", status_code=201)
+    @made.post("/review/documents", status_code=201)
     async def add_documents(body: ReviewTexts, request: Request) -> AddedToReview:
         """Put documents into the queue; those that are in it already stay where they are."""
         texts = [document.text for document in body.documents]
@@ -132,7 +132,7 @@ def router(
         progress = await asyncio.to_thread(_progress, own, token_name(request))
         return AddedToReview(added=added, **progress.model_dump())
 
-    @made.post("/v1/review/next")
+    @made.post("/review/next")
     async def next_document(request: Request) -> NextDocument:
         """Give the document that teaches most of those that nobody else is looking at."""
         own, person = await queue(), token_name(request)
@@ -147,12 +147,12 @@ def router(
                 break  # and otherwise somebody else has just taken it
         return NextDocument(document=await shown(own, number), progress=progress)
 
-    @made.get("/v1/review/{number}")
+    @made.get("/review/{number}")
     async def show_document(number: Number) -> ReviewDocument:
         """Show a document of the queue."""
         return await shown(await queue(), number)
 
-    @made.post("/v1/review/{number}")
+    @made.post("/review/{number}")
     async def mark_document(number: Number, body: ReviewMark, request: Request) -> ReviewProgress:
         """Say that a document is done, skipped, or open again."""
         own, person = await queue(), token_name(request)

@@ -43,12 +43,12 @@ class TableResponse(BaseModel):
 
 def router(live: LiveModel) -> APIRouter:
     """``POST /v1/table``; who may read may use it."""
-    statuses = (401, 408, 413, 422, 501, 503, 504)
+    statuses = (401, 408, 413, 422, 429, 501, 503, 504)
     made = APIRouter(
         tags=["suggestions"], responses={x: {"model": ProblemResponse} for x in statuses}
     )
 
-    @made.post("/v1/table", openapi_extra=FILE_BODY)
+    @made.post("/table", openapi_extra=FILE_BODY)
     async def read_table(
         request: Request,
         name: Annotated[

@@ -36,7 +36,7 @@ def router(live: LiveModel, access: Access) -> APIRouter:
     """``GET /v1/visitor``; who may read may use it."""
     made = APIRouter(tags=["labels"])
 
-    @made.get("/v1/visitor")
+    @made.get("/visitor")
     async def show_visitor(request: Request) -> Visitor:
         """Say what the client may do."""
         feedback = _may(access.check_feedback, request)

@@ -37,6 +37,12 @@ export function whenRefused(ask) {
   askForToken = ask;
 }
 
+/** The page of a run that is not the first is at runs/NAME/, and what it asks at v1/runs/NAME/. */
+function address(path) {
+  const run = location.pathname.match(/\/runs\/[^/]+(?=\/$)/);
+  return run ? `../../v1${run[0]}${path.slice(2)}` : path;
+}
+
 export async function call(method, path, { body, signal } = {}) {
   const used = token();
   const headers = { Accept: "application/json" };
@@ -46,7 +52,7 @@ export async function call(method, path, { body, signal } = {}) {
   let response;
   try {
     const sent = file ? body : JSON.stringify(body);
-    response = await fetch(path, { method, headers, signal, body: sent });
+    response = await fetch(address(path), { method, headers, signal, body: sent });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServiceError(
