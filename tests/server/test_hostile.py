@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from depl.server.live_model import load
+from depl.model.classifier import Classifier
 from depl.server.middleware import MAX_BODY
 from depl.server.schemas import MAX_CHARACTERS, MAX_LABELS, MAX_TEXTS
 from depl.server.security import Access
@@ -187,8 +187,11 @@ def test_a_failure_inside_is_a_500_without_details(connect, model, monkeypatch):
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_changing_a_model_that_has_no_folder_is_refused(connect, fitted_run):
-    client = connect(load(fitted_run), access=Access(token="t"))
+def test_changing_a_model_that_has_no_folder_is_refused(connect, model):
+    alone = Classifier(model.state, n_train=model.n_train, fusion=model.fusion, name="in memory")
+    client = connect(alone, access=Access(token="t"))
+    assert client.get("/v1/runs").json()["runs"][0]["name"] == "in-memory"
+    assert client.post("/v1/jobs", content=b"text\nwine\n").status_code == 404
     answer = client.post("/v1/reload", headers={"Authorization": "Bearer t"})
     assert answer.status_code == 500
     assert "no run folder" in answer.json()["error"]["message"]
