@@ -12,10 +12,11 @@ from paper import (
     ABLATIONS,
     COUNTERPART,
     LINEAR_PEERS,
+    OTHERS,
     RECIPES,
     SEEN_ONLY,
     SYSTEMS,
-    TABLE_4,
+    TABLE_6,
     WORSE_WITHOUT_NUMBERS,
 )
 
@@ -23,19 +24,19 @@ PSP, P = ("PSP@1", "PSP@3", "PSP@5"), ("P@1", "P@3", "P@5")
 PER_SEED = ("P@1", "PSP@1", TAIL)
 
 
-def table_1(measured: Measured) -> str:
+def table_3(measured: Measured) -> str:
     """PSP@k and macro-F1 of the rare labels, with the spread between seeds."""
     return _systems(measured, (*PSP, TAIL), spread=True)
 
 
-def table_2(measured: Measured) -> str:
+def table_4(measured: Measured) -> str:
     """P@k, with the spread between seeds."""
     return _systems(measured, P, spread=True)
 
 
 def summary(measured: Measured) -> str:
-    """Tables 1 and 2 in one, means alone; and labels that no training document carries."""
-    return _summary(measured, SYSTEMS)
+    """Tables 3 and 4 in one, means alone; and labels that no training document carries."""
+    return _summary(measured, {s: name for s, name in SYSTEMS.items() if s not in OTHERS})
 
 
 def recipes(measured: Measured) -> str:
@@ -95,7 +96,7 @@ def unseen(measured: Measured) -> str:
     return "\n".join(lines) + "\n\n" + paragraph(note)
 
 
-def table_4(measured: Measured) -> str:
+def table_6(measured: Measured) -> str:
     """Differences to DEPL, with the paper's beneath and whether the signs agree."""
     corpus = COUNTERPART.get(measured.corpus)
     lines = _head(["minus DEPL", *ABLATION_METRICS, TAIL, "same sign as in the paper"])
@@ -106,7 +107,7 @@ def table_4(measured: Measured) -> str:
         metrics = (*ABLATION_METRICS, TAIL)
         found = [measured.difference(system, "depl", metric) for metric in metrics]
         scores = [score for score in found if score is not None]
-        printed = TABLE_4[corpus].get(system) if corpus else None
+        printed = TABLE_6[corpus].get(system) if corpus else None
         if system in WORSE_WITHOUT_NUMBERS:
             printed = (-1.0,) * len(ABLATION_METRICS)
         agreement = _agreement(scores, printed) if printed else ""
@@ -126,7 +127,7 @@ def table_4(measured: Measured) -> str:
 
 
 def _seeds_used(measured: Measured, systems: Iterable[str]) -> str:
-    """Which systems of Table 4 were measured with how many seeds."""
+    """Which systems of Table 6 were measured with how many seeds."""
     by_seeds: dict[str, list[str]] = {}
     for system in systems:
         both = [seed for seed in measured.seeds if seed in measured.reports[system]]
@@ -139,9 +140,9 @@ def _seeds_used(measured: Measured, systems: Iterable[str]) -> str:
 def per_seed(measured: Measured) -> str:
     """The scores of every seed alone."""
     seeds = measured.seeds
-    rows = [s for s in SYSTEMS if s in measured.reports and s not in LINEAR_PEERS]
+    rows = [s for s in SYSTEMS if set(measured.reports.get(s, {})) - {None}]
     if not rows:
-        return missing(s for s in SYSTEMS if s not in LINEAR_PEERS)
+        return missing(s for s in SYSTEMS if s not in (*LINEAR_PEERS, *OTHERS))
     lines = _head([f"seeds {', '.join(map(str, seeds))}", *PER_SEED])
     for system in rows:
         reports = measured.reports[system]

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from measured import RESULTS, add_system, in_a_line, origin, read_systems
+from measured import RESULTS, add_system, in_a_line, keep_ranking, origin, read_systems
 
 import depl
 from depl.core.corpus import Dataset
@@ -89,6 +89,7 @@ def _measure(
             "report": report.to_json(bins=True),
         }
         add_system(path, origin(corpus, *libraries, seed=seed), title, entry)
+        keep_ranking(args.out / data.name, title, seed, ranking)
         print(f"{corpus}  {title}: {in_a_line(report)}  {entry['seconds']} s", flush=True)
 
 

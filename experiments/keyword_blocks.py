@@ -1,4 +1,4 @@
-"""Table 3 and what keywords are worth, as markdown, from what ``keyword_table.py`` measured."""
+"""Table 5 and what keywords are worth, as markdown, from what ``keyword_table.py`` measured."""
 
 from __future__ import annotations
 

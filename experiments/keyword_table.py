@@ -1,4 +1,4 @@
-"""The paper's Table 3 for any run, and what its keywords are worth.
+"""The paper's Table 5 for any run, and what its keywords are worth.
 
     python experiments/keyword_table.py RUN CORPUS [--labels 12]
 

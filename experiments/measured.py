@@ -17,7 +17,8 @@ from paper import CORPORA
 
 from depl.core.errors import DeplError
 from depl.core.locks import locked
-from depl.core.storage import write_text
+from depl.core.ranking import Ranking
+from depl.core.storage import read_ranking, write_ranking, write_text
 from depl.evaluation.scores import Report
 
 RESULTS = Path(__file__).parent / "results"
@@ -61,12 +62,15 @@ class Measured:
         What ``keyword_table.py`` wrote, if it did.
     theory : mapping or None
         What ``depl theory --json`` printed, if it was kept.
+    statistics : mapping or None
+        What ``corpora.py`` counted, if it did.
     """
 
     corpus: str
     reports: dict[str, dict[Seed, Report]] = field(default_factory=dict)
     keywords: Mapping[str, Any] | None = None
     theory: Mapping[str, Any] | None = None
+    statistics: Mapping[str, Any] | None = None
 
     @property
     def title(self) -> str:
@@ -114,7 +118,7 @@ def read_results(folder: Path = RESULTS) -> dict[str, Measured]:
                 found = {"corpus": path.stem.removesuffix(_THEORY), "theory": found}
             corpus = found["corpus"]
             known = corpora.get(corpus, Measured(corpus))
-            for part in ("keywords", "theory"):
+            for part in ("keywords", "theory", "statistics"):
                 if part in found:
                     known = replace(known, **{part: found[part]})
             for system, entry in found.get("systems", {}).items():
@@ -154,6 +158,29 @@ def write_result(path: Path, result: Mapping[str, Any]) -> None:
     lines = [f"  {json.dumps(name)}: {json.dumps(x)}" for name, x in result["systems"].items()]
     systems = ",\n".join(lines)
     write_text(path, f'{head[:-2]},\n "systems": {{\n{systems}\n }}\n}}\n')
+
+
+def keep_ranking(folder: Path, system: str, seed: Seed, ranking: Ranking) -> None:
+    """Keep what a system says of the dev split, for ``significance.py``."""
+    path = _ranking_path(folder, system, seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_ranking(path, ranking)
+
+
+def kept_ranking(folder: Path, system: str, seed: Seed) -> Ranking:
+    """What ``keep_ranking`` kept, with this seed, or of a system without one."""
+    for path in (_ranking_path(folder, system, seed), _ranking_path(folder, system, None)):
+        if path.exists():
+            return read_ranking(path)
+    raise DeplError(
+        f"There is no ranking of {system!r} in {folder / 'rankings'}. Make it with "
+        f"`python experiments/compare.py`, as its line in experiments/results says, and --redo."
+    )
+
+
+def _ranking_path(folder: Path, system: str, seed: Seed) -> Path:
+    name = "".join(c if c.isalnum() else "-" for c in system)
+    return folder / "rankings" / f"{name}{'' if seed is None else f'-seed{seed}'}.safetensors"
 
 
 def in_a_line(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""The linear peers beside the paper's systems: their rows of Tables 1 and 2.
+"""The linear peers beside the paper's systems: their rows of Tables 3 and 4.
 
     python experiments/peers.py CORPUS [--only pecos_ova,omikuji_parabel] [--keep]
 

@@ -1,7 +1,7 @@
 """The paper's experiments, each one command; what is measured goes into experiments/results.
 
-    python experiments/run.py systems   data/eurlex57k --seed 0    Tables 1 and 2, Figures 1 and 3
-    python experiments/run.py ablations data/eurlex57k --seed 0    Table 4
+    python experiments/run.py systems   data/eurlex57k --seed 0    Tables 3 and 4, Figures 1 and 3
+    python experiments/run.py ablations data/eurlex57k --seed 0    Table 6
     python experiments/run.py lengths   data/eurlex57k --seed 0    Figure 4
     python experiments/run.py laptop    data/tib-en    --seed 0    what there is without a GPU
     python experiments/run.py           --list                     what there is

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from depl.core.corpus import indicator
+from depl.core.errors import DeplError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -20,7 +21,8 @@ def systems(monkeypatch):
     """The folder that the systems are imported from."""
     monkeypatch.syspath_prepend(EXPERIMENTS)
     yield
-    for name in [x for x in sys.modules if x.split(".")[0] == "systems"]:
+    own = ("systems", "compare", "significance", "corpora", "settings", "measured", "paper")
+    for name in [x for x in sys.modules if x.split(".")[0] in own]:
         del sys.modules[name]
 
 
@@ -218,3 +220,60 @@ def test_a_single_leaf_holds_the_weighted_mean_of_the_labels():
     assert shares == {0: pytest.approx(model.inverse_[0]), 1: pytest.approx(model.inverse_[1] / 3)}
     ranking = model.rank(csr_array(np.eye(3)), 2)
     assert ranking.indices[0].tolist() == sorted((0, 1), key=lambda j: -shares[j])
+
+
+def test_every_setting_has_its_row_beside_the_papers():
+    from settings import PAPER, TECHNICAL, settings_table, values
+
+    from depl.run.config import Config
+
+    assert set(PAPER) | TECHNICAL == set(values(Config()))
+    assert not set(PAPER) & TECHNICAL
+    table = settings_table()
+    assert "| `linear.cull` | not in the paper | 0.0 | 0.05 | small weights are noise |" in table
+    assert "| `features.analyzer` | spaCy's lemmas | simplemma | simplemma | ten times" in table
+    ours, paper = values(Config.load("small-gpu")), values(Config.load("paper"))
+    unexplained = [x for x, (_, why) in PAPER.items() if ours[x] != paper[x] and not why]
+    assert unexplained == []
+
+
+def test_a_paired_bootstrap_knows_a_difference_from_noise():
+    from significance import paired_bootstrap
+
+    rng = np.random.default_rng(0)
+    a = rng.normal(0, 1, 400)
+    clear = paired_bootstrap(a + 0.2 + rng.normal(0, 0.1, 400), a, rng)
+    assert clear.mean == pytest.approx(0.2, abs=0.02)
+    # The interval of a mean is about two standard errors to each side.
+    assert clear.high - clear.low == pytest.approx(4 * 0.1 / 20, rel=0.25)
+    assert clear.significant
+    assert not paired_bootstrap(rng.normal(0, 1, 400), a, rng).significant
+
+
+def test_two_systems_are_compared_on_the_documents_that_both_ranked(
+    corpus_folder, tmp_path, monkeypatch, capsys
+):
+    import compare
+    import significance
+
+    out, results = tmp_path / "runs", tmp_path / "results"
+    shared = [str(corpus_folder), "--out", str(out)]
+    quick = ["--results", str(results), "--set", "features.analyzer=words"]
+    few = ["--set", "pfastrexml.trees=2"]
+    command = ["compare.py", shared[0], "dismec", "pfastrexml", *shared[1:], *quick, *few]
+    monkeypatch.setattr(sys, "argv", command)
+    compare.main()
+    compare.main()  # nothing is measured twice
+    assert capsys.readouterr().out.count("--redo measures it again") == 2
+    names = sorted(path.name for path in results.glob("*.json"))
+    name = corpus_folder.name
+    assert names == [f"{name}-systems-seed0.json", f"{name}-systems.json"]
+    command = ["significance.py", shared[0], "DiSMEC", "DiSMEC", *shared[1:]]
+    monkeypatch.setattr(sys, "argv", command)
+    significance.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("all documents: ")
+    assert "+0.00 [+0.00, +0.00]  not significant" in lines[1]
+    monkeypatch.setattr(sys, "argv", [*command[:3], "Nobody", *command[4:]])
+    with pytest.raises(DeplError, match="no ranking of 'Nobody'"):
+        significance.main()
