@@ -160,7 +160,11 @@ def _figure_4(corpora: Mapping[str, Measured]) -> tuple[str, str]:
 def _tail_figure(
     corpora: Mapping[str, Measured], systems: Mapping[str, str], by: str
 ) -> tuple[str, str]:
-    found = {name: drawings.scores(measured, systems) for name, measured in corpora.items()}
+    found = {
+        name: drawings.scores(measured, systems)
+        for name, measured in corpora.items()
+        if measured.reports
+    }
     values = [
         f"{corpora[name].title}: "
         + ", ".join(f"{SYSTEMS.get(s, s)} {v.mean:.2f}" for s, v in rows.items())
