@@ -156,6 +156,33 @@ def test_calls_run_between_batches_in_the_same_thread():
     assert run(scenario, max_wait=0) == [2]
 
 
+@pytest.mark.parametrize(
+    ("arriving", "served"),
+    [
+        ("ccccctt", "ccccctt"),  # first come, first served
+        ("ctctcct", "ctctcct"),
+        ("ttttccc", "ctctctt"),  # behind many texts there is a call after every batch
+    ],
+)
+def test_calls_and_texts_wait_equally_long(arriving, served):
+    async def scenario(batcher, doubler):
+        done = []
+
+        async def ask(kind):
+            await (batcher.call(int) if kind == "c" else batcher.submit([1]))
+            done.append(kind)
+
+        first = asyncio.create_task(batcher.submit([1]))
+        await begun(doubler)
+        tasks = [asyncio.create_task(ask(kind)) for kind in arriving]
+        await asyncio.sleep(0.01)
+        doubler.may_go.set()
+        await asyncio.gather(first, *tasks)
+        return "".join(done)
+
+    assert run(scenario, max_batch=1, max_wait=0) == served
+
+
 def test_a_call_that_is_told_it_was_too_late_is_never_made():
     async def scenario(batcher, doubler):
         made = []

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Generic, TypeVar
 
 from depl.core.errors import ConfigError, DeplError
@@ -64,6 +65,7 @@ class Batching:
 class _Request(Generic[Item, Answer]):
     """The items of one request; they may be answered in several batches."""
 
+    number: int  # in the order of arrival
     items: Sequence[Item]
     future: asyncio.Future[list[Answer]]
     answers: dict[int, Answer] = field(default_factory=dict)
@@ -82,6 +84,7 @@ class _Request(Generic[Item, Answer]):
 class _Job:
     """A call that is not batched."""
 
+    number: int
     function: Callable[[], Any]
     future: asyncio.Future[Any]
 
@@ -110,6 +113,7 @@ class Batcher(Generic[Item, Answer]):
         self._done = done
         self._waiting: deque[tuple[_Request[Item, Answer], int]] = deque()
         self._jobs: deque[_Job] = deque()
+        self._numbers = count()
         self._arrival = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="depl-model")
         self._worker: asyncio.Task[None] | None = None
@@ -139,7 +143,7 @@ class Batcher(Generic[Item, Answer]):
         """The answers to some items, in order. Cancelling takes the items out of the queue."""
         self._refuse_if_full(len(self._waiting))
         request: _Request[Item, Answer] = _Request(
-            items, asyncio.get_running_loop().create_future()
+            next(self._numbers), items, asyncio.get_running_loop().create_future()
         )
         self._waiting.extend((request, i) for i in range(len(items)))
         self._arrival.set()
@@ -158,7 +162,7 @@ class Batcher(Generic[Item, Answer]):
     async def call(self, function: Callable[[], T]) -> T:
         """The result of a call between two batches; if not started in time, it never starts."""
         self._refuse_if_full(len(self._jobs))
-        job = _Job(function, asyncio.get_running_loop().create_future())
+        job = _Job(next(self._numbers), function, asyncio.get_running_loop().create_future())
         self._jobs.append(job)
         self._arrival.set()
         try:
@@ -185,16 +189,22 @@ class Batcher(Generic[Item, Answer]):
         )
 
     async def _work(self) -> None:
-        # Calls and batches take turns, so that neither can starve the other.
+        # First come, first served; but behind many texts there is a call after every batch, so that
+        # a list of labels does not wait for all of them.
         while True:
             self._arrival.clear()
             if not self._jobs and not self._waiting:
                 await self._arrival.wait()
             if self._jobs:
                 await self._run(self._jobs.popleft())
+            while self._jobs and self._call_was_first():
+                await self._run(self._jobs.popleft())
             if self._waiting:
                 await self._fill_batch()
                 await self._answer_batch()
+
+    def _call_was_first(self) -> bool:
+        return not self._waiting or self._jobs[0].number < self._waiting[0][0].number
 
     async def _fill_batch(self) -> None:
         now = asyncio.get_running_loop().time
