@@ -6,7 +6,8 @@ Takes every n-th training document in the order of their ids and fits a run of t
 the first half. The second half arrives in portions, whose labels are given as feedback. After each
 of them, three runs label the next portion: the first one as it was (stale), the same after
 ``depl learn`` (learned), and one fitted on all documents so far (retrained). Bands and propensities
-are those of all documents so far, for all three. Seconds are wall-clock.
+are those of all documents so far, for all three. Seconds are of the processor: what others do on
+the machine does not count.
 
 Writes learning.json into FOLDER and prints a markdown table.
 """
@@ -75,9 +76,9 @@ def portions(n: int, fed: int) -> list[np.ndarray]:
 
 
 def timed(act):
-    """What a function gives, and the seconds that it took."""
-    start = time.perf_counter()
-    return act(), time.perf_counter() - start
+    """What a function gives, and the seconds that the processor took for it."""
+    start = time.process_time()
+    return act(), time.process_time() - start
 
 
 def give(run: Run, corpus: depl.Corpus) -> None:

@@ -1,12 +1,17 @@
 """How well labels are found that a run never saw in training, added by name and by examples.
 
     python experiments/new_labels.py CORPUS --out FOLDER [--labels 200] [--config sparse]
+        [--documents 2500]
 
 Labels are held out of training by a rule: drawn at random, by a seed, among those with at least
 six training documents and one in the dev split. A run is fitted without them (their documents
-stay, without these labels). Then they are added to it: by name alone, and with one and with five of
-the training documents that carry them; each time all dev documents are labelled again. A run that
-was fitted with them shows what training would give. Only these labels are scored.
+stay, without these labels). Then they are added to it: by name alone, and with up to 1, 2, 3, 5 and
+10 of the training documents that carry them; each time the dev documents are labelled again. A run
+that was fitted with them shows what training would give. Only these labels are scored.
+
+"first" is how often no label comes before the new one for its own example documents, labels that
+have the same example left aside. --documents takes so many of the training documents at random, and
+at most as many of the dev split.
 
 Writes new_labels.json into FOLDER; the runs stay there, too, so that a second call is quick.
 """
@@ -23,8 +28,9 @@ from scipy.sparse import csr_array
 
 import depl
 
-MOST = 5  # example documents a label
-COLUMNS = ("R@5", "R@10", "macroF1@5", "P@5 of all", "CPU seconds to add")
+STEPS = (0, 1, 2, 3, 5, 10)  # example documents a label
+LEAST = 6  # training documents that a label must have to be held out
+COLUMNS = ("R@5", "R@10", "macroF1@5", "first", "P@5 of all", "CPU seconds to add")
 
 
 def main() -> None:
@@ -34,32 +40,36 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--labels", type=int, default=200)
     parser.add_argument("--config", default="sparse", help="sparse, cpu-frozen or small-gpu")
+    parser.add_argument("--documents", type=int, help="of the training split; all by default")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     data = depl.read(args.corpus, splits=["train", "dev"])
     config = depl.Config.load(args.config)
     rng = np.random.default_rng(args.seed)
-    usable = np.flatnonzero((data.train.label_counts > MOST) & (data.dev.label_counts > 0))
+    train, dev = some(data.train, args.documents, rng), some(data.dev, args.documents, rng)
+    usable = np.flatnonzero((train.label_counts >= LEAST) & (dev.label_counts > 0))
     held_out = np.sort(rng.choice(usable, min(args.labels, len(usable)), replace=False))
-    new = [data.labels[int(j)] for j in held_out]
-    by_label = data.train.Y.tocsc()
-    carriers = [rng.permutation(by_label[:, [j]].indices)[:MOST] for j in held_out]
+    new = [train.labels[int(j)] for j in held_out]
+    by_label = train.Y.tocsc()
+    carriers = [rng.permutation(by_label[:, [j]].indices)[: max(STEPS)] for j in held_out]
 
-    model = depl.fit(without(data.train, held_out), out=args.out / "without", config=config)
-    rows = {"not added": scores(model, data.dev, new)}
-    for n in (0, 1, MOST):
+    model = depl.fit(without(train, held_out), out=args.out / "without", config=config)
+    rows = {"not added": scores(model, dev, new)}
+    for n in STEPS:
         examples = {
-            label.id: [data.train.texts[i] for i in rows_of[:n]]
+            label.id: [train.texts[i] for i in rows_of[:n]]
             for label, rows_of in zip(new, carriers, strict=True)
         }
         start = time.process_time()
         model.add_labels(new, examples=examples if n else None)
         seconds = time.process_time() - start
         name = "by name" + (f" and {n} example{'s' * (n > 1)}" if n else "")
-        rows[name] = scores(model, data.dev, new) | {"CPU seconds to add": round(seconds, 1)}
+        rows[name] = scores(model, dev, new) | {"CPU seconds to add": round(seconds, 1)}
+        if n:
+            rows[name]["first"] = first_for_own(model, examples)
         model.undo()
-    trained = depl.fit(data.train, out=args.out / "with", config=config)
-    rows["trained with them"] = scores(trained, data.dev, new)
+    trained = depl.fit(train, out=args.out / "with", config=config)
+    rows["trained with them"] = scores(trained, dev, new)
 
     facts = {"config": args.config, "labels": [x.id for x in new], "scores": rows}
     (args.out / "new_labels.json").write_text(json.dumps(facts, indent=2) + "\n")
@@ -67,6 +77,13 @@ def main() -> None:
     print("|" + " --- |" * (len(COLUMNS) + 1))
     for name, row in rows.items():
         print(f"| {name} | " + " | ".join(str(row.get(x, "")) for x in COLUMNS) + " |")
+
+
+def some(corpus: depl.Corpus, n: int | None, rng: np.random.Generator) -> depl.Corpus:
+    """At most n documents, at random."""
+    if n is None or n >= len(corpus):
+        return corpus
+    return corpus.subset(np.sort(rng.choice(len(corpus), n, replace=False)))
 
 
 def without(corpus: depl.Corpus, held_out: np.ndarray) -> depl.Corpus:
@@ -94,6 +111,22 @@ def scores(model: depl.Classifier, corpus: depl.Corpus, new: list[depl.Label]) -
             found["macroF1@5"] = np.mean(2 * right[:, columns].sum(axis=0) / np.maximum(sizes, 1))
             found["P@5 of all"] = right.sum() / (5 * len(corpus))
     return {name: round(100 * float(value), 2) for name, value in found.items()}
+
+
+def first_for_own(model: depl.Classifier, examples: dict[str, list[str]]) -> float:
+    """How often, in percent, no label but another of the same example comes before a new one."""
+    owners: dict[str, set[int]] = {}
+    for label_id, texts in examples.items():
+        for text in texts:
+            owners.setdefault(text, set()).add(model.labels.index(label_id))
+    most = max(map(len, owners.values()))
+    ranking = model.predict(list(owners), k=most).indices
+    firsts = [
+        len(own & set(best[: len(own)].tolist())) / len(own)
+        for own, best in zip(owners.values(), ranking, strict=True)
+    ]
+    weights = [len(own) for own in owners.values()]
+    return round(100 * float(np.average(firsts, weights=weights)), 1)
 
 
 if __name__ == "__main__":

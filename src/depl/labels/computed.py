@@ -36,6 +36,9 @@ class Computed:
     ----------
     descriptions : list of str
         The text that describes each label.
+    terms : list of str
+        Words of names and examples that the run does not know; in ``names`` and ``examples`` they
+        come after the run's own terms.
     names, owner : Rows, array
         Tf-idf of what is matched with texts, and to which of the n labels each row belongs,
         ascending.
@@ -47,6 +50,10 @@ class Computed:
         Their SVMs; -inf where there is none. Of added labels only.
     keyword_terms, keyword_weights : arrays of shape (n, n_keywords)
         As in ``Keywords``. Of added labels only.
+    examples : Rows
+        Tf-idf of the example documents.
+    profiles : Rows
+        What the SVM sees in each label's examples, by ``sparse.evidence``.
     documents : array of shape (n_examples, size)
         Vectors of the example documents; (n_examples, 0) in a run without an encoder.
     rows : array of shape (n_examples,)
@@ -56,6 +63,7 @@ class Computed:
     """
 
     descriptions: list[str]
+    terms: list[str]
     names: Rows
     owner: NDArray[np.int64]
     vectors: NDArray[np.float32]
@@ -64,6 +72,8 @@ class Computed:
     bias: NDArray[np.float32]
     keyword_terms: NDArray[np.int32]
     keyword_weights: NDArray[np.float32]
+    examples: Rows
+    profiles: Rows
     documents: NDArray[np.float32]
     rows: NDArray[np.int64]
     carried: NDArray[np.int64]
@@ -81,6 +91,7 @@ class Computed:
         raw = b"".join(np.ascontiguousarray(array, kind).tobytes() for array, kind in pairs)
         return {
             "descriptions": self.descriptions,
+            "terms": self.terms,
             "sizes": [len(array) for array in self._arrays()],
             "widths": [array.shape[1] for array in self._arrays() if array.ndim == 2],
             "arrays": b64encode(raw).decode(),
@@ -99,14 +110,23 @@ class Computed:
                 arrays.append(frombuffer(raw, kind, n * width, at).reshape(n, width))
                 n *= width
             at += n * size
-        parts = [Rows(*arrays[:3]), *arrays[3:6], Rows(*arrays[6:9]), *arrays[9:]]
-        return cls(value["descriptions"], *parts)
+        parts = [Rows(*arrays[:3]), *arrays[3:6], Rows(*arrays[6:9]), *arrays[9:12]]
+        parts += [Rows(*arrays[12:15]), Rows(*arrays[15:18]), *arrays[18:]]
+        return cls(value["descriptions"], value["terms"], *parts)
 
 
-_FIELDS = [name for name in Computed.__dataclass_fields__ if name != "descriptions"]
+_FIELDS = [x for x in Computed.__dataclass_fields__ if x not in ("descriptions", "terms")]
 _ROWS = ("<f4", "<i4", "<i8")
-_KINDS = (*_ROWS, "<i8", "<f4", "<f4", *_ROWS, "<f4", "<i4", "<f4", "<f4", "<i8", "<i8")
-_FLAT = (True,) * 4 + (False,) * 2 + (True,) * 4 + (False,) * 3 + (True, False)
+_KINDS = (
+    *(*_ROWS, "<i8", "<f4", "<f4"),
+    *(*_ROWS, "<f4", "<i4", "<f4"),
+    *(*_ROWS, *_ROWS, "<f4", "<i8", "<i8"),
+)
+_FLAT = (
+    *((True,) * 4 + (False,) * 2),
+    *((True,) * 4 + (False,) * 2),
+    *((True,) * 6 + (False, True, False)),
+)
 _LAYOUT = [
     (np.dtype(kind), np.dtype(kind).itemsize, flat)
     for kind, flat in zip(_KINDS, _FLAT, strict=True)

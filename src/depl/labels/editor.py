@@ -14,15 +14,18 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from scipy.sparse import csr_array
 
 from depl.core import storage
 from depl.core.corpus import Label, LabelSet
 from depl.core.errors import CorpusError, RunError
+from depl.fusion.newcomers import NewcomerModel
 from depl.labels.computed import LAYOUT, Computed, decoded
 from depl.labels.fewshot import LabelMaker
 from depl.labels.journal import Edit, Entry, Journal, in_force
 from depl.labels.overlay import Overlay, Revert
+from depl.labels.rehearsal import rehearse
 from depl.run.folder import Run
 from depl.run.state import State
 
@@ -67,7 +70,8 @@ class LabelEditor:
         self._writing = threading.Lock()  # one edit at a time in this process
         self._locked = False  # whether ``locked`` holds the journal
         self._applying = threading.Lock()  # whoever changes or reads the overlay
-        self._overlay = Overlay(base)
+        self._newcomer_model: NewcomerModel | None = None
+        self._overlay = Overlay(base, self._model)
         self._standing: list[tuple[Entry, Revert]] = []
         self._state: State | None = base
         self.refresh()
@@ -86,6 +90,15 @@ class LabelEditor:
             return False
         with self._applying:
             return self._catch_up()
+
+    def _model(self) -> NewcomerModel | None:
+        """What makes added labels probable; None where the fusion has to do."""
+        if self._base.retriever is not None:
+            return None  # the encoder knows more of a new label than its words do
+        if self._newcomer_model is None and self._finished:
+            # A run of an earlier version does without until now.
+            self._newcomer_model = self._run.newcomer_model() or rehearse(self._run)
+        return self._newcomer_model
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -130,6 +143,7 @@ class LabelEditor:
 
         self._edit("add", content)
         self._warn_of_silence(labels, examples)
+        self._warn_of_strange_names(labels, examples)
 
     def describe(self, label_id: str, text: str) -> None:
         """Replace a label's description."""
@@ -207,7 +221,8 @@ class LabelEditor:
         self, labels: Sequence[Label], examples: Mapping[str, Sequence[str]]
     ) -> None:
         """Warn where an added label cannot be suggested yet."""
-        if self._decided_by not in ("svm", "neighbours", "classifier"):
+        ranked_apart = self._model() is not None
+        if ranked_apart or self._decided_by not in ("svm", "neighbours", "classifier"):
             return
         needs_training = self._decided_by == "classifier"
         silent = [x.id for x in labels if needs_training or not examples.get(x.id)]
@@ -224,6 +239,33 @@ class LabelEditor:
             self._decided_by,
             remedy,
         )
+
+    def _warn_of_strange_names(
+        self, labels: Sequence[Label], examples: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Warn of labels that are known by name only, where the run knows none of its words."""
+        by_name = [x for x in labels if not examples.get(x.id)]
+        if not by_name or self._model() is None:
+            return
+        features = self._base.features
+        names = [" ".join((x.name, *x.alt_names)) for x in by_name]
+        strange = np.flatnonzero(np.diff(features.transform(names).indptr) == 0)
+        wordless = [i for i in strange if not features.unknown_terms([names[i]])]
+        told = (
+            (np.setdiff1d(strange, wordless), "are suggested only where a text has these words"),
+            # Without any word, or in a run of an earlier version:
+            (wordless, "cannot be suggested by it"),
+        )
+        for which, consequence in told:
+            if len(which):
+                some = ", ".join(by_name[i].name for i in which[:5])
+                _log.warning(
+                    "No training document has a word of the name of %d of the added labels (%s): "
+                    "they %s. Give them examples or other names.",
+                    len(which),
+                    some + (", ..." if len(which) > 5 else ""),
+                    consequence,
+                )
 
     # From the journal to the state
 
@@ -256,7 +298,7 @@ class LabelEditor:
     def _replay(self, entries: Sequence[Entry]) -> None:
         """Apply all entries to the run as it was fitted."""
         before = self._overlay, self._standing
-        self._overlay, self._standing = Overlay(self._base), []
+        self._overlay, self._standing = Overlay(self._base, self._model), []
         self._journal.computed.rewind()
         kept, lines = self._journal.computed.read_on(), {}
         standing = {entry.number for entry in in_force(entries)}
@@ -322,7 +364,8 @@ class LabelEditor:
         if entry.edit == "add":
             assert computed is not None
             written = ["description" in x for x in content["labels"]]
-            revert = overlay.add(_labels_of(entry), written, computed, entry.number)
+            examples = [x.get("examples", []) for x in content["labels"]]
+            revert = overlay.add(_labels_of(entry), written, computed, examples, entry.number)
         else:
             position = overlay.position[content["id"]]
             if computed is None:

@@ -36,6 +36,7 @@ from depl.labels.growing import Rows
 from depl.neural.tokens import Tokens, token_counter, tokenize
 from depl.run.folder import Run
 from depl.run.state import State
+from depl.sparse.evidence import SEEN, mean_profiles
 from depl.sparse.keywords import count_words, describe, has_letter, top_keywords
 from depl.sparse.names import names_and_owners
 
@@ -116,7 +117,8 @@ class LabelMaker:
         documents = list(dict.fromkeys(text for group in examples for text in group))
         place = {text: i for i, text in enumerate(documents)}
         groups = [np.array(sorted({place[t] for t in group}), np.int64) for group in examples]
-        weights, bias, rows = self._weights(documents, groups)
+        X = self._base.features.transform(documents)
+        weights, bias, rows = self._weights(X, groups)
         n, numbers = self._settings["keywords"], self._settings["numbers"]
         heaviest = top_keywords(weights, self._terms, n, without=self._without)
         if documents:
@@ -132,11 +134,15 @@ class LabelMaker:
             for x, text in zip(labels, texts, strict=True)
         ]
         names, owner = names_and_owners([x.name for x in labels], also)
-        pairs = [(int(e), i) for i, group in enumerate(groups) for e in group]
+        pairs = np.array([(int(e), i) for i, group in enumerate(groups) for e in group], np.int64)
+        pairs = pairs.reshape(-1, 2)
+        unknown = self._base.features.unknown_terms([*names, *documents])
+        features = self._base.features.with_terms(unknown, self._base.n_train)
         vectors, name_vectors = self._encode(labels, texts, descriptions)
         return Computed(
             descriptions,
-            Rows.of(self._base.features.transform(names)),
+            unknown,
+            Rows.of(features.transform(names)),
             owner,
             vectors,
             name_vectors,
@@ -144,22 +150,29 @@ class LabelMaker:
             bias,
             heaviest.indices,
             heaviest.weights,
+            Rows.of(features.transform(documents) if unknown else X),
+            Rows.of(self._profiles(X, pairs, len(labels))),
             self._encode_documents(documents),
             rows,
-            np.array(pairs, np.int64).reshape(-1, 2),
+            pairs,
         )
 
+    def _profiles(self, X: csr_array, pairs: NDArray[np.int64], n: int) -> csr_array:
+        """What the SVM sees in the examples, whose tf-idf is X, of each of n labels."""
+        svm = self._base.svm
+        ranking = svm.rank(X, SEEN).take(pairs[:, 0])
+        return mean_profiles(ranking, pairs[:, 1], (n, svm.weights_.shape[0]))
+
     def _weights(
-        self, documents: Sequence[str], groups: Sequence[NDArray[np.int64]]
+        self, examples: csr_array, groups: Sequence[NDArray[np.int64]]
     ) -> tuple[csr_array, NDArray[np.float32], NDArray[np.int64]]:
         """Linear weights and biases, and which training documents the examples are."""
-        if not documents:
+        if not examples.shape[0]:
             none = csr_array((len(groups), len(self._terms)), dtype=np.float32)
             return none, np.full(len(groups), -np.inf, np.float32), np.empty(0, np.int64)
         X = self._train_vectors()
-        vectors = self._base.features.transform(documents)
-        weights, bias = weigh(X, vectors, groups, cull=self._base.svm.cull)
-        return weights, bias, _same(vectors, X)
+        weights, bias = weigh(X, examples, groups, cull=self._base.svm.cull)
+        return weights, bias, _same(examples, X)
 
     def _describe(
         self, labels: Sequence[Label], words: Sequence[Sequence[str]], texts: Sequence[str | None]

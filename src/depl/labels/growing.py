@@ -92,13 +92,17 @@ class GrowingRows:
     """
 
     def __init__(self, width: int) -> None:
-        self._width = width
+        self.width = width
         self._data = Column(np.empty(0, np.float32))
         self._indices = Column(np.empty(0, np.int32))
         self._indptr = Column(np.zeros(1, np.int64))
 
     def __len__(self) -> int:
         return len(self._indptr) - 1
+
+    def widen(self, columns: int) -> None:
+        """Make room for so many further columns."""
+        self.width += columns
 
     def filled_from(self, row: int) -> bool:
         """Whether there is anything in this row or below."""
@@ -110,7 +114,7 @@ class GrowingRows:
         if len(rows.indices):
             # Compiled code takes these as addresses, and they may come from a file. Negative ones
             # are very large ones here.
-            if rows.indices.view(np.uint32).max() >= self._width:
+            if rows.indices.view(np.uint32).max() >= self.width:
                 raise RunError("A label's terms are not those of the run. Fit the run again.")
             self._data.extend(rows.data)
             self._indices.extend(rows.indices)
@@ -129,7 +133,7 @@ class GrowingRows:
         first, last = begins[rows], begins[rows + 1]
         places, indptr = spans(first, last - first)
         arrays = self._data.view()[places], self._indices.view()[places], indptr
-        return csr_array(arrays, shape=(len(rows), self._width))
+        return csr_array(arrays, shape=(len(rows), self.width))
 
 
 def spans(

@@ -19,11 +19,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from depl.core.corpus import Label, LabelSet
+from depl.core.errors import RunError
+from depl.fusion.newcomers import NewcomerModel
 from depl.labels.computed import Computed
 from depl.labels.growing import Column, GrowingRows, Rows, spans
 from depl.labels.index import OverlaidIndex
 from depl.neural.index import LabelIndex
+from depl.run.newcomers import Newcomers
 from depl.run.state import State
+from depl.sparse.evidence import Evidence, unit_rows
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 
@@ -44,10 +48,13 @@ class Overlay:
     ----------
     base : State
         The run as it was fitted.
+    model : function
+        Gives what makes added labels probable; None where the fusion has to do.
     """
 
-    def __init__(self, base: State) -> None:
+    def __init__(self, base: State, model: Callable[[], NewcomerModel | None]) -> None:
         self.base = base
+        self._model = model
         self.terms = base.features.terms_
         self.labels = list(base.labels)
         self.position = {label.id: i for i, label in enumerate(self.labels)}
@@ -70,14 +77,26 @@ class Overlay:
         self._documents = Column(self._vectors.numpy())
         self._carried = Column(np.empty((0, 2), np.int64))  # pairs of document row and label
         self._weighted: tuple[int, OneVsAllSVM] = 0, base.svm  # with so many of the added labels
+        # The evidence for added labels:
+        self._unknown: dict[str, int] = {}  # words that the run does not know
+        self._examples = GrowingRows(n_terms)
+        self._example_owner = Column(np.empty(0, np.int64))
+        self._example_texts: list[str] = []
+        self._profiles = GrowingRows(n)
 
     # The edits
 
     def add(
-        self, labels: Sequence[Label], written: Sequence[bool], computed: Computed, entry: int
+        self,
+        labels: Sequence[Label],
+        written: Sequence[bool],
+        computed: Computed,
+        examples: Sequence[Sequence[str]],
+        entry: int,
     ) -> Revert:
-        """Append labels; ``entry`` is the number of the edit."""
+        """Append labels with the texts of their examples; ``entry`` is the number of the edit."""
         first, before = len(self.labels), (len(self._documents), len(self._carried))
+        n_examples = len(self._examples)
         self._append(labels)
         self.position |= {label.id: first + i for i, label in enumerate(labels)}
         self._counts.extend(_count(computed.carried[:, 1], len(labels)))
@@ -92,8 +111,10 @@ class Overlay:
             self.keywords[first + i] = [(self.terms[t], w) for t, w in pairs if t >= 0]
         if self.base.retriever is not None and len(computed.rows):
             self._add_documents(computed, first)
+        self._add_examples(computed, examples, first)
 
         def revert() -> None:
+            self._cut_examples(n_examples)
             self._documents.cut(before[0])
             self._carried.cut(before[1])
             self._bury(range(first, first + len(labels)), entry)
@@ -109,6 +130,37 @@ class Overlay:
         self._documents.extend(computed.documents[unseen])
         self._carried.extend(np.stack([rows[example], first + label], axis=1))
 
+    def _add_examples(self, computed: Computed, texts: Sequence[Sequence[str]], first: int) -> None:
+        example, label = computed.carried.T
+        rows = self._known(computed.examples, computed.terms)
+        arrays = rows.data, rows.indices, rows.indptr
+        of_document = csr_array(arrays, shape=(len(rows), self._examples.width))
+        self._examples.append(Rows.of(csr_array(of_document[example])))
+        self._example_owner.extend(first + label)
+        documents = list(dict.fromkeys(text for group in texts for text in group))
+        self._example_texts += [documents[e] for e in example]
+        self._profiles.append(computed.profiles)
+
+    def _cut_examples(self, n: int) -> None:
+        self._examples.cut(n)
+        self._example_owner.cut(n)
+        del self._example_texts[n:]
+
+    def _known(self, rows: Rows, terms: Sequence[str]) -> Rows:
+        """Rows over the terms of the run and of an edit, over all that are known now."""
+        if not terms:
+            return rows
+        n_terms = len(self.terms)
+        for term in terms:
+            if term not in self._unknown:
+                self._unknown[term] = len(self._unknown)
+                self._names.widen(1)
+                self._examples.widen(1)
+        place = np.append(np.arange(n_terms), [n_terms + self._unknown[x] for x in terms])
+        if rows.indices.max(initial=0) >= len(place):
+            raise RunError("A label's terms are not those of the run. Fit the run again.")
+        return Rows(rows.data, place[rows.indices].astype(np.int32), rows.indptr)
+
     def add_tombstones(self, labels: Sequence[Label], entry: int) -> None:
         """Fill the positions of labels whose addition was undone."""
         first = len(self.labels)
@@ -119,6 +171,7 @@ class Overlay:
             self._counts.append(0)
             self._bias.append(-np.inf)
         self._weights.append(Rows.empty(len(labels)))
+        self._profiles.append(Rows.empty(len(labels)))
 
     def _bury(self, positions: range, entry: int) -> None:
         """Make tombstones of added labels; those behind them are tombstones already."""
@@ -134,6 +187,8 @@ class Overlay:
         n_behind = len(self._weights) - n_before
         self._weights.cut(n_before)
         self._weights.append(Rows.empty(n_behind))
+        self._profiles.cut(n_before)
+        self._profiles.append(Rows.empty(n_behind))
         if self._weighted[0] > n_before:
             self._weighted = 0, self.base.svm
 
@@ -207,7 +262,7 @@ class Overlay:
             name += counts[i]
             if encoded:
                 self._vector[position] = vector + i
-        self._names.append(computed.names)
+        self._names.append(self._known(computed.names, computed.terms))
         if encoded:
             self._vectors.extend(computed.vectors)
             self._name_vectors.extend(computed.name_vectors)
@@ -226,6 +281,7 @@ class Overlay:
             svm=self._svm(),
             names=self._name_match(),
             retriever=self._retriever(),
+            newcomers=self._newcomers(),
             descriptions=list(self.descriptions),
             keywords=list(self.keywords),
             removed=dict(self.removed),
@@ -256,12 +312,52 @@ class Overlay:
         new = np.flatnonzero(changed & ~gone)
         counts = self._n_names.view()[new]
         rows, _ = spans(first_name[new], counts)
-        names = csr_array(vstack([own[0], self._names.take(rows)], format="csr"))
+        changed_names = csr_array(self._names.take(rows)[:, : len(self.terms)])
+        names = csr_array(vstack([own[0], changed_names], format="csr"))
         owners = np.concatenate([own[1], np.repeat(new, counts)]).astype(np.int64)
         if len(new) and new[0] < len(self.base.labels):
             order = np.argsort(owners, kind="stable")
             names, owners = csr_array(names[order]), owners[order]
         return NameMatch(names, owners)
+
+    def _newcomers(self) -> Newcomers | None:
+        """The added labels and the evidence for them."""
+        n, gone = len(self.base.labels), self._is_gone()
+        there = n + np.flatnonzero(~gone[n:])
+        model = self._model() if len(there) else None
+        if model is None:
+            return None
+        counts = self._n_names.view()[there]
+        names, _ = spans(self._first_name.view()[there], counts)
+        owner = self._example_owner.numpy()
+        examples = np.flatnonzero(~gone[owner]) if len(owner) else owner
+        matrices = self._names.take(names), self._examples.take(examples)
+        # Without the words of labels that are gone, nor in the order of the edits.
+        unknown = self._words_in(*matrices)
+        columns = np.append(np.arange(len(self.terms)), list(unknown.values())).astype(np.int64)
+        of_names, of_examples = (csr_array(matrix[:, columns]) for matrix in matrices)
+        weights = unit_rows(self._weights.take(there - n))
+        arrays = weights.data, weights.indices, weights.indptr
+        return Newcomers(
+            positions=there,
+            features=self.base.features.with_terms(list(unknown), self.base.n_train),
+            evidence=Evidence(
+                names=of_names,
+                name_owner=np.repeat(np.arange(len(there)), counts),
+                examples=of_examples,
+                example_owner=np.searchsorted(there, owner[examples]),
+                weights=csr_array(arrays, shape=(len(there), len(columns))),
+                profiles=self._profiles.take(there - n),
+            ),
+            model=model,
+            examples=[self._example_texts[i] for i in examples],
+        )
+
+    def _words_in(self, *matrices: csr_array) -> dict[str, int]:
+        """The words in these matrices that the run does not know, sorted, and their columns."""
+        n_terms = len(self.terms)
+        used = {i for matrix in matrices for i in np.unique(matrix.indices).tolist()}
+        return {x: n_terms + i for x, i in sorted(self._unknown.items()) if n_terms + i in used}
 
     def _retriever(self) -> TextRetriever | None:
         if self.base.retriever is None:

@@ -20,7 +20,7 @@ from depl.fusion.thresholds import Thresholds
 from depl.labels.editor import LabelEditor
 from depl.labels.feedback import FeedbackStore
 from depl.labels.review_queue import ReviewQueue
-from depl.model.explanation import Explanation, Match, depth, explain, matched_keywords
+from depl.model.explanation import Explanation, Match, depth, explain, fused, matched_keywords
 from depl.model.feedback import Feedback
 from depl.model.similar import TrainingDocuments, nearest_labels
 from depl.run.config import Config
@@ -199,8 +199,7 @@ class Classifier:
             return replace(state.rank_by(self.model, texts, k), labels=state.labels)
         if self.fusion is None:
             return replace(state.rank(texts, k)["svm"], labels=state.labels)
-        rankings = state.rank(texts, depth(self.fusion))
-        ranking = self.fusion.rank(rankings, state.train_counts, k)
+        ranking = fused(state, self.fusion, state.rank_apart(texts, depth(self.fusion)), k)
         return replace(ranking, labels=state.labels)
 
     @property
@@ -230,8 +229,8 @@ class Classifier:
         if vectors is not None and "classifier" in parts:
             found["depl+c"] = state.rank_jointly(vectors, k)
         if self.fusion is not None:
-            fused = {name: ranking.top(deep) for name, ranking in parts.items()}
-            found["fusion"] = self.fusion.rank(fused, state.train_counts, k)
+            apart = state.rank_apart(texts, deep, vectors)
+            found["fusion"] = fused(state, self.fusion, apart, k)
         return found
 
     def find(self, query: str) -> int:

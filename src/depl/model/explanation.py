@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.corpus import Label
@@ -15,8 +16,11 @@ from depl.core.errors import CorpusError
 from depl.core.ranking import Ranking
 from depl.evaluation.bands import BANDS, band_of
 from depl.fusion.fusion import Fusion
-from depl.model.similar import Neighbour, TrainingDocuments, nearest_documents
+from depl.model.similar import OPENING, Neighbour, TrainingDocuments, nearest_documents
+from depl.run.newcomers import Newcomers
 from depl.run.state import State
+from depl.sparse.svm import OneVsAllSVM
+from depl.sparse.tfidf import TfidfFeatures
 
 _DEPTH = 100  # labels that each part ranks in a run without a fusion
 
@@ -71,7 +75,8 @@ class Explanation:
         As suggested, with ranks from 1; None where no part lists the label. A run without a
         fusion has no probabilities.
     parts : list of Share
-        Score, rank and contribution by each part.
+        Score, rank and contribution by each part; of an added label, by its names, by its examples
+        and by the labels that the SVM sees both in them and in the text.
     keywords : list of Match
         The label's keywords that are in the text, the largest contribution first.
     name_words : list of Match
@@ -79,7 +84,7 @@ class Explanation:
     svm : Sum or None
         The terms of the SVM's score; None for labels without training documents.
     neighbours : list of Neighbour
-        The nearest training documents that carry the label.
+        The nearest training documents that carry the label; of an added one the nearest examples.
     broader, narrower : list of Label
         The labels directly above and below it.
     """
@@ -156,23 +161,30 @@ def explain(
     if not isinstance(text, str):
         raise CorpusError(f"explain takes one text; got {type(text).__name__}. Give a string.")
     vectors = state.encode([text])
-    rankings = state.rank([text], depth(fusion), vectors)
     x = state.features.transform([text])
-    ranked = rankings["svm"]
-    if fusion is not None:
-        most = sum(part.k for part in rankings.values())
-        ranked = fusion.rank(rankings, state.train_counts, most)
+    if fusion is None:
+        rankings = state.rank([text], depth(fusion), vectors)
+        ranked = rankings["svm"]
+    else:
+        rankings, new = state.rank_apart([text], depth(fusion), vectors)
+        most = sum(part.k for part in (*rankings.values(), *([] if new is None else [new])))
+        ranked = fused(state, fusion, (rankings, new), most)
     if isinstance(which, int):
         positions = [int(i) for i in ranked.top(which).indices[0] if i >= 0]
     else:
         positions = list(which)
-    words = _Words(state, text, x)
+    known = _Words(state.features, state.names.names, state.names.owner, text, x)
+    newcomer = None if state.newcomers is None else _Newcomer(state.newcomers, text, x, rankings)
     found = []
     for position in positions:
         score, rank = _standing(ranked, position)
+        is_new = newcomer is not None and newcomer.knows(position)
+        words = newcomer.words if newcomer is not None and is_new else known
         keywords = words.matches(dict(state.keywords[position]))
         near = []
-        if training is not None and neighbours > 0:
+        if newcomer is not None and is_new:
+            near = newcomer.examples(position)[:neighbours]
+        elif training is not None and neighbours > 0:
             near = nearest_documents(state, training, x, vectors, position, neighbours)
         found.append(
             Explanation(
@@ -181,10 +193,12 @@ def explain(
                 description=state.descriptions[position],
                 probability=None if fusion is None else score,
                 rank=rank,
-                parts=_shares(state, fusion, rankings, position),
+                parts=newcomer.shares(position)
+                if newcomer is not None and is_new
+                else _shares(state, fusion, rankings, position),
                 keywords=keywords,
                 name_words=words.name_matches(position),
-                svm=words.svm_sum(position, keywords),
+                svm=None if is_new else words.svm_sum(state.svm, position, keywords),
                 neighbours=near,
                 broader=state.labels.broader(position),
                 narrower=state.labels.narrower(position),
@@ -198,9 +212,22 @@ def depth(fusion: Fusion | None) -> int:
     return _DEPTH if fusion is None else fusion.depth_
 
 
+def fused(
+    state: State,
+    fusion: Fusion,
+    apart: tuple[Mapping[str, Ranking], Ranking | None],
+    k: int,
+) -> Ranking:
+    """The k most probable of all labels, from what ``State.rank_apart`` gives."""
+    rankings, new = apart
+    ranking = fusion.rank(rankings, state.train_counts, k)
+    return ranking if new is None else ranking.merged(new, k)
+
+
 def matched_keywords(state: State, text: str, position: int) -> list[Match]:
     """The label's keywords that are in the text; the one that adds most to the score first."""
-    words = _Words(state, text, state.features.transform([text]))
+    x = state.features.transform([text])
+    words = _Words(state.features, state.names.names, state.names.owner, text, x)
     return words.matches(dict(state.keywords[position]))
 
 
@@ -222,15 +249,23 @@ def _standing(ranking: Ranking, position: int) -> tuple[float | None, int | None
 
 
 class _Words:
-    """The words of one text that match labels of a run."""
+    """The words of one text that match labels: their keywords, and their names."""
 
-    def __init__(self, state: State, text: str, x: csr_array) -> None:
-        self._state, self._text, self._x = state, text, x
+    def __init__(
+        self,
+        features: TfidfFeatures,
+        names: csr_array,
+        owner: NDArray[np.int64],
+        text: str,
+        x: csr_array,
+    ) -> None:
+        self._features, self._names, self._owner = features, names, owner
+        self._text, self._x = text, x
         self._value = dict(zip(x.indices.tolist(), x.data.tolist(), strict=True))
 
     def matches(self, weights: Mapping[str, float]) -> list[Match]:
         """The terms that are in the text, what each adds, and where it is."""
-        features = self._state.features
+        features = self._features
         in_text = {features.terms_[t]: v for t, v in self._value.items()}
         shared = {term: w * in_text[term] for term, w in weights.items() if term in in_text}
         if not shared:
@@ -241,8 +276,8 @@ class _Words:
 
     def name_matches(self, position: int) -> list[Match]:
         """The words of the label's best-matching name that are in the text."""
-        names, terms = self._state.names, self._state.features.terms_
-        own = csr_array(names.names[np.flatnonzero(names.owner == position)])
+        terms = self._features.terms_
+        own = csr_array(self._names[np.flatnonzero(self._owner == position)])
         cosines = own @ self._x.toarray()[0]
         if not len(cosines) or cosines.max() <= 0:
             return []
@@ -250,16 +285,62 @@ class _Words:
         pairs = zip(name.indices.tolist(), name.data.tolist(), strict=True)
         return self.matches({terms[t]: w for t, w in pairs if " " not in terms[t]})
 
-    def svm_sum(self, position: int, keywords: Sequence[Match]) -> Sum | None:
+    def svm_sum(self, svm: OneVsAllSVM, position: int, keywords: Sequence[Match]) -> Sum | None:
         """The terms of the SVM's score of a label."""
-        bias = float(self._state.svm.bias_[position])
+        bias = float(svm.bias_[position])
         if not np.isfinite(bias):
             return None
-        row = csr_array(self._state.svm.weights_[[position]])
+        row = csr_array(svm.weights_[[position]])
         pairs = zip(row.indices.tolist(), row.data.tolist(), strict=True)
         words = sum(w * self._value.get(t, 0.0) for t, w in pairs)
         by_keywords = sum(match.contribution for match in keywords)
         return Sum(by_keywords, words - by_keywords, bias, words + bias)
+
+
+_OF_PART = {"names": [0, 1], "examples": [2, 3, 4], "labels alike": [5]}  # columns of the evidence
+
+
+class _Newcomer:
+    """What speaks for labels that were added, in one text."""
+
+    def __init__(
+        self, newcomers: Newcomers, text: str, x: csr_array, rankings: Mapping[str, Ranking]
+    ) -> None:
+        self._newcomers, own = newcomers, newcomers.evidence
+        self._x = newcomers.vectors([text], x)
+        self._evidence = newcomers.evidence_for(self._x, rankings["svm"])[0]
+        self._added = newcomers.model.contributions(self._evidence, own.counts)
+        owner = newcomers.positions[own.name_owner]
+        self.words = _Words(newcomers.features, own.names, owner, text, self._x)
+
+    def knows(self, position: int) -> bool:
+        """Whether the label was added."""
+        return position in self._newcomers.positions
+
+    def shares(self, position: int) -> list[Share]:
+        """What the names, the examples and the labels alike add; ranks are among added labels."""
+        i = int(np.searchsorted(self._newcomers.positions, position))
+        found = []
+        for name, columns in _OF_PART.items():
+            score = self._evidence[:, columns].max(axis=1)
+            added = self._added[:, columns].sum(axis=1)
+            there = score[i] > 0
+            rank = int((added > added[i]).sum()) + 1 if there else None
+            found.append(Share(name, float(score[i]) if there else None, rank, float(added[i])))
+        return found
+
+    def examples(self, position: int) -> list[Neighbour]:
+        """The label's examples, the most similar one first."""
+        i = int(np.searchsorted(self._newcomers.positions, position))
+        rows = np.flatnonzero(self._newcomers.evidence.example_owner == i)
+        cosines = self._newcomers.evidence.examples[rows] @ self._x.toarray()[0]
+        order = np.argsort(-cosines, kind="stable")
+        texts = self._newcomers.examples
+        return [
+            Neighbour(f"example {j + 1}", texts[rows[j]][:OPENING], float(cosines[j]))
+            for j in order.tolist()
+            if cosines[j] > 0
+        ]
 
 
 def _as_json(match: Match) -> dict[str, Any]:

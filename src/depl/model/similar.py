@@ -16,7 +16,7 @@ from depl.run.state import State
 if TYPE_CHECKING:
     from depl.neural.retriever import Vectors
 
-_OPENING = 300  # characters of a document's text
+OPENING = 300  # characters of a document's text
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class TrainingDocuments:
     @cached_property
     def _openings(self) -> tuple[Any, Any]:
         """Ids and beginnings as arrow columns: whole texts would take seconds and memory."""
-        return self._run.openings(_OPENING)
+        return self._run.openings(OPENING)
 
 
 def nearest_documents(

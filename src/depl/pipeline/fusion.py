@@ -7,11 +7,12 @@ import numpy as np
 from depl.core.ranking import Ranking
 from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Thresholds
+from depl.labels.rehearsal import rehearse
 from depl.pipeline.work import Work
 
 
 def make_fusion(work: Work) -> None:
-    """The fusion and the thresholds, fitted on the held-out documents."""
+    """The fusion, the thresholds and what added labels need, fitted on the held-out documents."""
     run, config = work.run, work.config
     held_out, fold = run.slice.held_out, run.slice.fold[run.slice.held_out]
     X, depth = run.train_vectors()[held_out], config.fusion.depth
@@ -40,3 +41,5 @@ def make_fusion(work: Work) -> None:
     fusion.save(work.folder)
     usual = np.rint(counts.mean(axis=0)).astype(np.int64)
     Thresholds.fit(fusion.cross_fitted_, Y[fusion.fitted_on_], usual).save(work.folder)
+    if not config.neural:
+        rehearse(run, rankings["svm"], seed=config.seed).save(work.folder)

@@ -49,6 +49,7 @@ from depl.core.hashes import FileRecord, first_difference
 from depl.core.locks import locked
 from depl.core.ranking import Ranking
 from depl.fusion.fusion import Fusion
+from depl.fusion.newcomers import NewcomerModel
 from depl.fusion.thresholds import Thresholds
 from depl.neural.index import LabelIndex
 from depl.neural.tokens import Texts, Tokens
@@ -340,6 +341,10 @@ class Run:
     def fusion(self) -> Fusion:
         """How the parts' rankings become one."""
         return Fusion.load(self.verified("fusion"), n_threads=self.threads)
+
+    def newcomer_model(self) -> NewcomerModel | None:
+        """What makes labels probable that were added; None in runs of earlier versions."""
+        return NewcomerModel.load(self.verified("fusion"))
 
     def thresholds(self) -> Thresholds:
         """The probabilities above which to suggest."""

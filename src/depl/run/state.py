@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import expit
 
 from depl.core.corpus import LabelSet
@@ -19,6 +20,7 @@ from depl.core.errors import ConfigError, RunError
 from depl.core.ranking import Ranking
 from depl.core.texts import as_texts
 from depl.run.folder import Run
+from depl.run.newcomers import Newcomers
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
@@ -56,6 +58,8 @@ class State:
         Positions of labels that were removed, and the ids they had; they are never ranked.
     n_train : int
         How many training documents there were.
+    newcomers : Newcomers or None
+        Labels that were added since, where there are any and the run has probabilities.
     """
 
     labels: LabelSet
@@ -68,6 +72,7 @@ class State:
     retriever: TextRetriever | None = None
     removed: Mapping[int, str] = field(default_factory=dict)
     n_train: int = 0
+    newcomers: Newcomers | None = None
 
     @classmethod
     def load(cls, run: Run, parts: Sequence[str]) -> State:
@@ -130,9 +135,29 @@ class State:
         The texts' vectors by ``encode`` can be given: they are expensive.
         """
         texts = as_texts(texts)
+        return self._rank(texts, self.features.transform(texts), k, vectors)
+
+    def rank_apart(
+        self, texts: Sequence[str], k: int, vectors: Vectors | None = None
+    ) -> tuple[dict[str, Ranking], Ranking | None]:
+        """As ``rank``, but without the labels that were added; and the k most probable of those.
+
+        The fusion knows what the parts' scores mean for labels that they were trained for.
+        """
+        texts = as_texts(texts)
+        X = self.features.transform(texts)
+        if self.newcomers is None:
+            return self._rank(texts, X, k, vectors), None
+        new = self.newcomers.positions.tolist()
+        parts = self._rank(texts, X, k + len(new), vectors)
+        parts = {name: ranking.without(new).top(k) for name, ranking in parts.items()}
+        return parts, self.newcomers.rank(texts, X, parts["svm"], k)
+
+    def _rank(
+        self, texts: Sequence[str], X: csr_array, k: int, vectors: Vectors | None
+    ) -> dict[str, Ranking]:
         if vectors is None:
             vectors = self.encode(texts)
-        X = self.features.transform(texts)
         rankings = {"svm": self.svm.rank(X, k), "names": self.names.rank(X, k)}
         if self.retriever is not None and vectors is not None:
             # The classification head still ranks labels that were removed.

@@ -90,6 +90,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "keywords": [
             {"term": "nuclear", "weight": 1.702, "contribution": 0.743, "spans": [[10, 17]]}
         ],
+        "name_words": [
+            {"term": "nuclear", "weight": 0.7, "contribution": 0.306, "spans": [[10, 17]]}
+        ],
         "neighbours": [
             {
                 "id": "31994D0479",

@@ -294,7 +294,7 @@ class PartScore(BaseModel):
 
 
 class MatchedKeyword(Keyword):
-    """A keyword that occurs in the text, and where: [start, end) in characters."""
+    """A keyword, or a word of a name, in the text, and where: [start, end) in characters."""
 
     contribution: float
     spans: list[tuple[int, int]]
@@ -318,6 +318,7 @@ class ExplainResponse(BaseModel):
     description: str
     parts: list[PartScore]
     keywords: list[MatchedKeyword]
+    name_words: list[MatchedKeyword]
     neighbours: list[Neighbour]
 
 

@@ -20,6 +20,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from copy import copy
 from functools import lru_cache, partial
 from itertools import count, pairwise
 from pathlib import Path
@@ -89,6 +90,8 @@ class TfidfFeatures:
         Whether pairs are terms.
     terms_ : list of str
         The terms, sorted; the columns of what ``transform`` returns.
+    common_ : list of str or None
+        Words that are no terms because too many documents have them; None: not known.
     idf_ : array of float32
         Inverse document frequencies, ln((1 + n) / (1 + df)) + 1.
 
@@ -150,6 +153,8 @@ class TfidfFeatures:
                 f"documents, or set features.min_df and features.max_df."
             )
         self.terms_ = [terms[j] for j in kept]
+        too_common = np.flatnonzero(df / max(len(texts), 1) > self.max_df)
+        self.common_: list[str] | None = [terms[j] for j in too_common if " " not in terms[j]]
         tf = csr_array(tf[:, kept])
         n, df = len(texts), df[kept]
         self.idf_ = (np.log((1 + n) / (1 + df)) + 1).astype(np.float32)
@@ -167,22 +172,56 @@ class TfidfFeatures:
         known = np.flatnonzero(columns >= 0)
         return self._weigh(_add_columns(csr_array(counts[:, known]), columns[known], len(column)))
 
+    def unknown_terms(self, texts: Sequence[str]) -> list[str]:
+        """Words of texts, sorted, as terms that no document of ``fit`` has.
+
+        Words that nearly all of them have, and words of grammar, are not among these. Features of
+        an earlier version cannot tell the former from unknown ones, and give none.
+
+        Examples
+        --------
+        >>> features = TfidfFeatures(min_df=1, max_df=1.0, language="en").fit(["wine", "beer"])
+        >>> features.unknown_terms(["Monopiles and wines"])
+        ['monopile']
+        """
+        if not hasattr(self, "terms_"):
+            raise NotFittedError(self)
+        if self.common_ is None:
+            return []
+        known = {x.casefold() for x in (*self.terms_, *self.common_, *self.stop_terms())}
+        terms = self._terms_of(self._count_forms(as_texts(texts))[0])
+        words = (term for term in terms if " " not in term)
+        unknown = {word.casefold(): word for word in words if word.casefold() not in known}
+        return sorted(unknown.values())
+
+    def with_terms(self, terms: Sequence[str], n_documents: int) -> TfidfFeatures:
+        """The same with further terms, behind the others, that none of n documents has."""
+        if not terms:
+            return self
+        more = copy(self)
+        more.terms_ = [*self.terms_, *terms]
+        never = np.full(len(terms), np.log(1 + n_documents) + 1, np.float32)
+        more.idf_ = np.concatenate([self.idf_, never])
+        return more
+
     def save(self, folder: Path) -> None:
         """Write terms, their idf and the settings."""
         write_table(folder / "terms.parquet", {"term": self.terms_, "idf": self.idf_})
         settings = {name: getattr(self, name) for name in _SETTINGS}
         # What was found: texts that come later may look different.
         found = {"language": self.language_, "pairs": "yes" if self.pairs_ else "no"}
-        write_json(folder / "tfidf.json", settings | found)
+        write_json(folder / "tfidf.json", settings | found | {"common": self.common_})
 
     @classmethod
     def load(cls, folder: Path, n_jobs: int | None = None) -> TfidfFeatures:
         """Read what ``save`` wrote."""
-        settings = read_settings(folder / "tfidf.json", _SETTINGS, pairs="no")
+        names = (*_SETTINGS, "common")
+        settings = read_settings(folder / "tfidf.json", names, pairs="no", common=None)
+        common = settings.pop("common")
         features = cls(**settings, n_jobs=n_jobs)
         terms = read_table(folder / "terms.parquet", "term", "idf")
         features.language_, features.pairs_ = features.language, features.pairs == "yes"
-        features.terms_ = terms["term"]
+        features.terms_, features.common_ = terms["term"], common
         features.idf_ = np.asarray(terms["idf"], np.float32)
         return features
 

@@ -29,12 +29,26 @@ const PARTS = {
     "the labels of similar training documents",
     "similar documents that have it",
   ],
+  examples: [
+    "Examples",
+    "how similar the text is to the label's examples",
+    "the documents given as its examples",
+  ],
+  "labels alike": [
+    "Labels alike",
+    "whether the text has the same other labels as the examples",
+    "other labels that its examples share with the text",
+  ],
 };
 
 /** Spans to highlight: words that count in favour of the label, strong ones more than weak ones. */
 export function spansOf(why, text) {
-  const strongest = Math.max(...why.keywords.map((word) => word.contribution), 1e-9);
-  return why.keywords
+  return [...marked(why.keywords, text), ...marked(why.name_words, text)];
+}
+
+function marked(found, text) {
+  const strongest = Math.max(...found.map((word) => word.contribution), 1e-9);
+  return found
     .filter((word) => word.contribution > 0)
     .flatMap((word) => {
       const strength = Math.ceil(3 * Math.min(1, word.contribution / strongest));
@@ -59,7 +73,8 @@ export function explanation(why, text, jump) {
 
 /** The same without what the label's own page shows. */
 export function reasons(why, text, jump) {
-  return [place(why), words(why, text, jump), parts(why), neighbours(why)];
+  const words = [keywords(why, text, jump), named(why, text, jump)];
+  return [place(why), ...words, parts(why), neighbours(why)].filter((block) => block !== null);
 }
 
 function place(why) {
@@ -90,15 +105,24 @@ export function relatives({ broader = [], narrower = [] }) {
   return found;
 }
 
-function words(why, text, jump) {
+function keywords(why, text, jump) {
   const block = h("section", {}, h("h4", {}, "Keywords found in this text"));
-  if (!why.keywords.length) {
-    block.append(h("p", { class: "muted" }, "None of this label’s keywords are in the text."));
-    return block;
-  }
-  const most = Math.max(...why.keywords.map((word) => Math.abs(word.contribution)), 1e-9);
+  const none = "None of this label’s keywords are in the text.";
+  const list = words(why.keywords, "the score for words", text, jump);
+  block.append(why.keywords.length ? list : h("p", { class: "muted" }, none));
+  return block;
+}
+
+function named(why, text, jump) {
+  if (!why.name_words.length) return null;
+  const list = words(why.name_words, "the similarity with the name", text, jump);
+  return h("section", {}, h("h4", {}, "Words of the label’s name in this text"), list);
+}
+
+function words(found, sum, text, jump) {
+  const most = Math.max(...found.map((word) => Math.abs(word.contribution)), 1e-9);
   const list = h("ul", { class: "words" });
-  for (const word of why.keywords) {
+  for (const word of found) {
     const spans = inUtf16(text, word.spans);
     const often = spans.length > 1 ? ` ×${spans.length}` : "";
     const about = {
@@ -109,12 +133,11 @@ function words(why, text, jump) {
     };
     const button = h("button", about, word.term, h("span", { class: "muted" }, often));
     const share = Math.abs(word.contribution) / most;
-    const adds = `${signed(word.contribution)} to the score for words`;
+    const adds = `${signed(word.contribution)} to ${sum}`;
     const bar = h("span", { class: "mini", "--p": share, title: adds });
     list.append(h("li", {}, button, bar, spans.length ? inContext(text, spans[0]) : h("span")));
   }
-  block.append(list);
-  return block;
+  return list;
 }
 
 function inContext(text, [start, end]) {
@@ -196,5 +219,6 @@ function neighbours(why) {
 }
 
 export const summary = (why) =>
-  `${why.label.name}: ${plural(why.keywords.length, "keyword")} found in the text, ` +
+  `${why.label.name}: ${plural(why.keywords.length, "keyword")} ` +
+  `and ${plural(why.name_words.length, "word")} of its name found in the text, ` +
   `${plural(why.neighbours.length, "similar training document")}.`;

@@ -1,0 +1,158 @@
+"""How probable a label is that was added to a fitted run, by what little is known of it.
+
+The fusion cannot say: it has learnt what scores mean that an SVM gives labels that it was trained
+for. Where it was asked, an example could make a label less probable than its name alone. So labels
+that were added have a model of their own, a logistic regression on the evidence for them
+(``depl.sparse.evidence``), fitted on labels of the run that play newcomers
+(``depl.labels.rehearsal``). It gives probabilities, as the fusion does, by which the labels of both
+are ranked together.
+
+There is one set of weights for 0 examples, and one each for 1, 3 and 10; between them the weights
+follow the logarithm of the number. A weight is never negative: more evidence never makes a label
+less probable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from depl.core.errors import RunError
+from depl.core.storage import read_json, write_json
+from depl.evaluation.metrics import Floats
+from depl.sparse.evidence import COLUMNS, NEAREST
+
+STEPS = (0, 1, 3, 10)  # numbers of examples with weights of their own
+
+_FILE = "newcomers.json"
+_USUAL, _SPREAD = 1.0, 2.0  # what a weight is expected to be, before any label was rehearsed
+_SAME = 1 - 1e-4  # cosine of a document with an example that it is itself
+
+
+class NewcomerModel:
+    """Log-odds of labels from the evidence for them.
+
+    Parameters
+    ----------
+    weights : array of shape (len(STEPS), 2 * len(COLUMNS))
+        Of the evidence, and of its square root.
+    offsets : array of shape (len(STEPS),)
+        The log-odds without any evidence.
+    """
+
+    def __init__(self, weights: Floats, offsets: Floats) -> None:
+        self.weights = weights
+        self.offsets = offsets
+
+    @classmethod
+    def fit(
+        cls, rehearsed: Sequence[tuple[NDArray[np.float32], NDArray[np.bool_], float]]
+    ) -> NewcomerModel:
+        """Learn from labels that play newcomers.
+
+        Parameters
+        ----------
+        rehearsed : sequence of (evidence, carried, share)
+            For each of ``STEPS``: the evidence of some pairs of document and label, whether the
+            document carries the label, and the share of all pairs that it does not carry which
+            are among them.
+        """
+        solved = [_logistic(*pairs) for pairs in rehearsed]
+        return cls(np.stack([w for w, _ in solved]), np.array([offset for _, offset in solved]))
+
+    def probabilities(
+        self, evidence: NDArray[np.float32], counts: NDArray[np.integer]
+    ) -> NDArray[np.float32]:
+        """Of every document and label, (n_documents, n); ``counts`` are numbers of examples.
+
+        A document that is an example carries the label: somebody said so.
+        """
+        found: NDArray[np.float32] = expit(self.log_odds(evidence, counts)).astype(np.float32)
+        found[evidence[..., NEAREST] >= _SAME] = 1.0
+        return found
+
+    def log_odds(
+        self, evidence: NDArray[np.float32], counts: NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        """Of every document and label, (n_documents, n)."""
+        by_evidence = self.contributions(evidence, counts).sum(axis=-1)
+        summed: NDArray[np.float64] = by_evidence + self._at(self.offsets, counts)
+        return summed
+
+    def contributions(
+        self, evidence: NDArray[np.float32], counts: NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        """What each column of the evidence adds to the log-odds; the shape is that of it."""
+        n = len(COLUMNS)
+        linear, root = self._at(self.weights[:, :n], counts), self._at(self.weights[:, n:], counts)
+        added: NDArray[np.float64] = evidence * linear + np.sqrt(evidence) * root
+        return added
+
+    @staticmethod
+    def _at(values: Floats, counts: NDArray[np.integer]) -> Floats:
+        """The values for these numbers of examples, between those of the steps."""
+        steps, at = np.log1p(STEPS), np.log1p(np.minimum(counts, STEPS[-1]))
+        upper = np.clip(np.searchsorted(steps, at), 1, len(steps) - 1)
+        share = (at - steps[upper - 1]) / (steps[upper] - steps[upper - 1])
+        share = share.reshape(-1, *(1,) * (values.ndim - 1))
+        between: Floats = (1 - share) * values[upper - 1] + share * values[upper]
+        return between
+
+    def save(self, folder: Path) -> None:
+        """Write the weights."""
+        write_json(
+            folder / _FILE, {"weights": self.weights.tolist(), "offsets": self.offsets.tolist()}
+        )
+
+    @classmethod
+    def load(cls, folder: Path) -> NewcomerModel | None:
+        """Read what ``save`` wrote; None where an earlier version made the folder."""
+        path = folder / _FILE
+        if not path.exists():
+            return None
+        kept: dict[str, Any] = read_json(path)
+        try:
+            weights, offsets = np.array(kept["weights"], float), np.array(kept["offsets"], float)
+            if weights.shape != (len(STEPS), 2 * len(COLUMNS)) or offsets.shape != (len(STEPS),):
+                raise ValueError(f"weights of the shape {weights.shape}")
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(
+                f"{path} is damaged ({error!r}). Delete its folder and fit again."
+            ) from error
+        return cls(weights, offsets)
+
+
+def _logistic(
+    evidence: NDArray[np.float32], carried: NDArray[np.bool_], share: float
+) -> tuple[Floats, float]:
+    """Weights that are not negative, and the offset, for pairs of one number of examples."""
+    from scipy.optimize import minimize  # slow to import, and only needed by fit
+
+    # One pseudo pair of each kind without evidence keeps the offset finite.
+    none = np.zeros((2, evidence.shape[1]), np.float32)
+    Z = np.concatenate([evidence, none])
+    Z = np.ascontiguousarray(np.concatenate([Z, np.sqrt(Z)], axis=1).T, np.float64)
+    sign = np.where(np.append(carried, [True, False]), 1.0, -1.0)
+    known = -np.log(share)  # by so much the sample raises the odds
+
+    def loss(x: Floats) -> tuple[float, Floats]:
+        """Loss and gradient; summed without BLAS, where threads change the rounding."""
+        at = np.full(len(sign), x[-1] + known)
+        for w, column in zip(x, Z, strict=False):
+            at += w * column
+        margin = sign * at
+        pull = -sign * expit(-margin)
+        far = (x[:-1] - _USUAL) / _SPREAD
+        value = np.logaddexp(0.0, -margin).sum() + 0.5 * (far**2).sum()
+        slopes = [(pull * column).sum() for column in Z]
+        return value, np.append(slopes + far / _SPREAD, pull.sum())
+
+    start = np.append(np.full(len(Z), _USUAL), -5.0)
+    bounds = [(0.0, None)] * len(Z) + [(None, None)]
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return found[:-1], float(found[-1])

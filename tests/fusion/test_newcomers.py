@@ -1,0 +1,84 @@
+"""The probability of added labels by the evidence for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from depl.core.errors import RunError
+from depl.fusion.newcomers import STEPS, NewcomerModel
+from depl.sparse.evidence import COLUMNS, NEAREST
+
+N = len(COLUMNS)
+
+
+def pairs(seed: int, share: float = 1.0) -> tuple[np.ndarray, np.ndarray, float]:
+    """Pairs whose log-odds are -3 + 4 times the first column, others without meaning."""
+    rng = np.random.default_rng(seed)
+    evidence = rng.random((60_000, N)).astype(np.float32)
+    carried = rng.random(len(evidence)) < expit(4 * evidence[:, 0] - 3)
+    kept = carried | (rng.random(len(evidence)) < share)
+    return evidence[kept], carried[kept], share
+
+
+@pytest.fixture(scope="module")
+def model() -> NewcomerModel:
+    return NewcomerModel.fit([pairs(seed, 0.5) for seed in range(len(STEPS))])
+
+
+def test_it_finds_the_odds_that_pairs_were_drawn_with_also_from_a_sample(model):
+    evidence = np.full((9, 1, N), 0.5, np.float32)
+    evidence[:, 0, 0] = np.linspace(0.1, 0.9, 9)
+    for count in (0, 1, 2, 10, 500):
+        found = model.probabilities(evidence, np.array([count]))[:, 0]
+        np.testing.assert_allclose(found, expit(4 * evidence[:, 0, 0] - 3), atol=0.03)
+
+
+def test_more_evidence_never_makes_a_label_less_probable(model):
+    assert (model.weights >= 0).all()
+    rng = np.random.default_rng(7)
+    evidence = (0.9 * rng.random((50, 3, N))).astype(np.float32)
+    more = evidence + 0.05 * (rng.random(evidence.shape) < 0.5).astype(np.float32)
+    counts = np.array([0, 2, 7])
+    assert (model.log_odds(more, counts) >= model.log_odds(evidence, counts)).all()
+
+
+def test_weights_between_two_numbers_of_examples_lie_between_theirs():
+    model = NewcomerModel(np.zeros((len(STEPS), 2 * N)), np.array([0.0, 1.0, 2.0, 4.0]))
+    nothing = np.zeros((1, 6, N), np.float32)
+    counts = np.array([0, 1, 2, 3, 10, 99])
+    between = 1 + (np.log(3) - np.log(2)) / (np.log(4) - np.log(2))
+    np.testing.assert_allclose(model.log_odds(nothing, counts)[0], [0, 1, between, 2, 4, 4])
+
+
+def test_contributions_and_offset_add_up_to_the_log_odds(model):
+    evidence = np.random.default_rng(1).random((4, 2, N)).astype(np.float32)
+    counts = np.array([0, 10])
+    added = model.contributions(evidence, counts).sum(axis=-1) + model.offsets[[0, 3]]
+    np.testing.assert_allclose(added, model.log_odds(evidence, counts))
+
+
+def test_a_document_that_is_an_example_carries_the_label(model):
+    evidence = np.zeros((1, 2, N), np.float32)
+    evidence[0, 1, NEAREST] = 1 - 1e-6
+    found = model.probabilities(evidence, np.array([1, 1]))
+    assert found[0, 1] == 1 > found[0, 0]
+
+
+def test_no_pairs_at_all_give_a_model_that_goes_by_what_is_usual():
+    nothing = np.empty((0, N), np.float32), np.empty(0, bool), 1.0
+    model = NewcomerModel.fit([nothing] * len(STEPS))
+    np.testing.assert_allclose(model.weights, 1.0, atol=1e-3)
+    assert np.isfinite(model.offsets).all()
+
+
+def test_it_is_kept_and_what_is_damaged_is_told(model, tmp_path):
+    assert NewcomerModel.load(tmp_path) is None
+    model.save(tmp_path)
+    again = NewcomerModel.load(tmp_path)
+    np.testing.assert_array_equal(again.weights, model.weights)
+    np.testing.assert_array_equal(again.offsets, model.offsets)
+    (tmp_path / "newcomers.json").write_text('{"weights": [1], "offsets": []}')
+    with pytest.raises(RunError, match=r"newcomers.json is damaged"):
+        NewcomerModel.load(tmp_path)

@@ -1,0 +1,59 @@
+"""Evidence for labels that no SVM was trained for, against loops over all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array, random_array
+
+from depl.core.ranking import Ranking
+from depl.sparse.evidence import COLUMNS, Evidence, mean_profiles, profiles, unit_rows
+
+N_LABELS, N_TERMS, N_KNOWN = 4, 12, 7
+
+
+def rows(n: int, width: int, seed: int) -> csr_array:
+    matrix = random_array((n, width), density=0.4, rng=np.random.default_rng(seed))
+    return unit_rows(csr_array(matrix.astype(np.float32)))
+
+
+def test_every_column_is_what_it_says():
+    names, owner = rows(6, N_TERMS, 1), np.array([0, 0, 1, 2, 2, 3])
+    examples, of = rows(5, N_TERMS, 2), np.array([0, 2, 2, 2, 3])  # label 1 has none
+    weights, seen = rows(N_LABELS, N_TERMS, 3), rows(N_LABELS, N_KNOWN, 4)
+    evidence = Evidence(names, owner, examples, of, weights, seen)
+    X, of_documents = rows(8, N_TERMS, 5), rows(8, N_KNOWN, 6)
+    found = evidence.of(X, of_documents)
+    assert evidence.counts.tolist() == [1, 0, 3, 1]
+    assert found.shape == (8, N_LABELS, len(COLUMNS))
+    for d, x in enumerate(X.toarray()):
+        for label in range(N_LABELS):
+            own = names.toarray()[owner == label]
+            given = examples.toarray()[of == label]
+            expected = [max(own @ x), max((own**2) @ (x > 0))]
+            if len(given):
+                mean = given.mean(axis=0)
+                expected += [mean @ x / np.linalg.norm(mean), weights.toarray()[label] @ x]
+                expected += [max(given @ x), seen.toarray()[label] @ of_documents.toarray()[d]]
+            else:
+                expected += [0, weights.toarray()[label] @ x, 0]
+                expected += [seen.toarray()[label] @ of_documents.toarray()[d]]
+            np.testing.assert_allclose(found[d, label], np.clip(expected, 0, 1), atol=1e-6)
+
+
+def test_no_labels_and_no_documents_are_no_evidence():
+    none = Evidence(
+        *(rows(0, N_TERMS, 1), np.empty(0, np.int64)),
+        *(rows(0, N_TERMS, 1), np.empty(0, np.int64)),
+        *(rows(0, N_TERMS, 1), rows(0, N_KNOWN, 1)),
+    )
+    assert none.of(rows(2, N_TERMS, 1), rows(2, N_KNOWN, 1)).shape == (2, 0, len(COLUMNS))
+
+
+def test_a_profile_is_made_of_the_labels_that_the_svm_does_not_rule_out():
+    ranking = Ranking(np.array([[3, 0, 2], [1, -1, -1]]), np.array([[2.0, 1, -1.5], [-0.5, 0, 0]]))
+    found = profiles(ranking, 4).toarray()
+    np.testing.assert_allclose(found[0], np.array([2, 0, 0, 3]) / np.sqrt(13), rtol=1e-6)
+    assert found[1].tolist() == [0, 1, 0, 0]
+    both = mean_profiles(ranking, np.array([1, 1]), (2, 4)).toarray()
+    np.testing.assert_allclose(both[1], found.sum(0) / np.linalg.norm(found.sum(0)), rtol=1e-6)
+    assert not both[0].any()
