@@ -1,4 +1,4 @@
-"""depl's one-vs-all SVM against its peers: time, memory and quality, in one run.
+"""depl's SVM, one-vs-all and over a tree, against its peers: time, memory, quality, in one run.
 
     python benchmarks/linear.py CORPUS [--threads 2] [--only depl,pecos_ova]
 
@@ -24,7 +24,7 @@ from depl.evaluation.scores import Report, evaluate
 from peers import PeerResult, run_peer
 
 HERE = Path(__file__).parent
-FULL = ("depl", "pecos_ova", "pecos_xrlinear", "omikuji_parabel", "omikuji_bonsai")
+FULL = ("depl", "depl_tree", "pecos_ova", "pecos_xrlinear", "omikuji_parabel", "omikuji_bonsai")
 SAMPLE_SIZE = 100
 # LinearSVC at its own default tolerance, and at the loosest that still gives these objectives.
 SKLEARN_TOLERANCES = (1e-4, 1e-2)

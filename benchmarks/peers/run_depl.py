@@ -1,4 +1,4 @@
-"""depl's one-vs-all SVM under the same clock as its peers, on all labels or on a sample of them."""
+"""depl's SVM, one-vs-all or over a label tree, under the clock of its peers, or on some labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runner_io import (
 from scipy.sparse import csr_array
 
 import depl
-from depl.sparse.svm import OneVsAllSVM
+from depl.sparse.label_tree import linear_model
 
 
 def main() -> None:
@@ -27,14 +27,16 @@ def main() -> None:
     parser = command_line("Train depl's one-vs-all SVM.")
     parser.add_argument("--C", type=float, help="depl's own default when not given")
     parser.add_argument("--loss", choices=("squared_hinge", "hinge"), default="squared_hinge")
+    parser.add_argument("--solver", choices=("one-vs-all", "tree"), default="one-vs-all")
     parser.add_argument("--labels", type=Path, help="JSON list of columns of Y; all when not given")
     args = parser.parse_args()
     X, Y = load_matrix(args.work, "X_train"), load_matrix(args.work, "Y_train")
     chosen = {} if args.C is None else {"C": args.C}
     if args.labels:  # an objective belongs to the optimum, before the correction for ranking
         chosen |= {"rare_bonus": 0.0}
-    svm = OneVsAllSVM(loss=args.loss, n_threads=args.threads, **chosen)
-    OneVsAllSVM(loss=args.loss).fit(csr_array(X[:100]), csr_array(Y[:100]))  # compile
+    svm = linear_model(Y, args.solver, loss=args.loss, n_threads=args.threads, **chosen)
+    few = csr_array(X[:100]), csr_array(Y[:100])
+    linear_model(Y, args.solver, loss=args.loss).fit(*few).rank(few[0], args.k)  # compile
     about = {"peer": args.peer, "version": depl.__version__, "settings": settings(args)}
     if args.labels:
         columns = json.loads(args.labels.read_text(encoding="utf-8"))
@@ -63,7 +65,7 @@ def main() -> None:
     with measured() as train:
         svm.fit(X_all, Y_all)
     X_dev = csr_array(load_matrix(args.work, "X_dev"))
-    svm.rank(X_dev[:10], args.k)  # compile
+    svm.rank(X_dev[:10], args.k)  # arrange the weights
     with measured() as predict:
         ranking = svm.rank(X_dev, args.k)
     kept = [row >= 0 for row in ranking.indices]

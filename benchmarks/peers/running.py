@@ -27,6 +27,7 @@ class Peer:
 
 PEERS = {
     "depl": Peer("depl", "run_depl.py", {}),
+    "depl_tree": Peer("depl", "run_depl.py", {"solver": "tree"}),
     "depl_sample": Peer("depl", "run_depl.py", {}),
     "pecos_ova": Peer("pecos", "run_pecos.py", {"tree": "none"}),
     "pecos_xrlinear": Peer("pecos", "run_pecos.py", {"tree": "pifa"}),

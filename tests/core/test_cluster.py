@@ -28,7 +28,9 @@ from depl.pipeline.fit import Event, fit
 from depl.readers.document import Document
 from depl.run import manifest
 from depl.run.config import Config
-from depl.sparse import svm, tfidf
+from depl.sparse import label_tree, svm, tfidf
+from depl.sparse.label_tree import LabelTreeSVM
+from depl.sparse.tree_shape import grow
 
 pytest.importorskip("ray")
 
@@ -59,6 +61,8 @@ def many_tasks() -> Iterator[None]:
         patch.setattr(tfidf, "_CHUNK", 7)
         patch.setattr(svm, "_NARROW", 4)
         patch.setattr(svm, "_RANK_CHUNK", 5)
+        patch.setattr(label_tree, "_RANK_CHUNK", 5)
+        patch.setattr(grow, "__kwdefaults__", {"leaf": 3})
         yield
 
 
@@ -173,6 +177,22 @@ def test_a_cluster_makes_the_bytes_of_one_machine(
 ):
     run = fit(dataset.train, tmp_path / "run", Config.load(SETTINGS), executor=executor)
     assert files(run.path) == on_one_machine
+
+
+def test_a_label_tree_of_a_cluster_is_that_of_one_machine(
+    executor: RayExecutor, dataset: Dataset, tmp_path: Path
+):
+    X = tfidf.TfidfFeatures(n_jobs=1).fit_transform(dataset.train.texts)
+    trees = [LabelTreeSVM().fit(X, dataset.train.Y, where) for where in (None, executor)]
+    for tree, name in zip(trees, ("local", "ray"), strict=True):
+        tree.save(tmp_path / name)
+    for file in (tmp_path / "local").iterdir():
+        assert file.read_bytes() == (tmp_path / "ray" / file.name).read_bytes()
+    here, there = (
+        tree.rank(X, 5, where) for tree, where in zip(trees, (None, executor), strict=True)
+    )
+    np.testing.assert_array_equal(here.indices, there.indices)
+    np.testing.assert_array_equal(here.scores, there.scores)
 
 
 def test_a_worker_killed_in_every_stage_changes_nothing(

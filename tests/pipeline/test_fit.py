@@ -14,11 +14,13 @@ import pytest
 from depl.core import storage
 from depl.core.corpus import Corpus, Label, LabelSet
 from depl.core.errors import ConfigError, RunError
+from depl.model.classifier import Classifier
 from depl.pipeline import fit as pipeline
 from depl.pipeline import sparse
 from depl.pipeline.stages import stage_names
 from depl.run.config import Config
 from depl.run.folder import Run
+from depl.sparse.label_tree import LabelTreeSVM
 from depl.sparse.svm import OneVsAllSVM
 
 STAGE_NAMES = stage_names(Config())
@@ -134,6 +136,17 @@ def test_C_is_chosen_on_a_slice_and_the_choice_is_kept(corpus, tmp_path):  # noq
     assert [row["C"] for row in tried] == [0.0001, 1.0]
     best = max(tried, key=lambda row: row["P@5"] + row["PSP@5"])
     assert best["C"] == run.svm().C
+
+
+def test_a_tree_of_labels_is_fitted_and_found_again(corpus, tmp_path):
+    config = Config.load(overrides=["linear.solver=tree", "linear.C_grid=[0.1, 1.0]"])
+    run = pipeline.fit(corpus, tmp_path / "run", config)
+    assert {type(run.svm()), type(run.held_out_svm(0))} == {LabelTreeSVM}
+    model = Classifier.load(run.path)
+    best = model.predict(corpus.texts[:50], 1).indices[:, 0]
+    assert np.mean([corpus.Y[i, label] > 0 for i, label in enumerate(best)]) > 0.9
+    model.add_labels([Label("new", "topic word299")])
+    assert "new" in model.predict(["word299 " * 5], 5).rows()[0][0][0].id
 
 
 def test_another_corpus_is_refused_and_nothing_is_lost(corpus, tmp_path, undisturbed):

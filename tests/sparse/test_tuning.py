@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, hstack
 
-from depl.sparse import tuning
+from depl.sparse import label_tree
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tuning import choose_C
 
@@ -68,7 +68,7 @@ def test_documents_of_the_slice_are_not_learnt_from(problem, monkeypatch):
             scored_on.append(marks(X))
             return super().rank(X, k, executor)
 
-    monkeypatch.setattr(tuning, "OneVsAllSVM", Spy)
+    monkeypatch.setattr(label_tree, "OneVsAllSVM", Spy)
     choose_C(marked, Y, (0.5, 1.0), 0.25, seed=0)
     assert learnt_from[0] == learnt_from[1]
     assert scored_on[0] == scored_on[1]
@@ -85,7 +85,7 @@ def test_other_settings_reach_the_svm(problem, monkeypatch):
             made.append(self)
             return super().fit(X, Y, executor)
 
-    monkeypatch.setattr(tuning, "OneVsAllSVM", Spy)
+    monkeypatch.setattr(label_tree, "OneVsAllSVM", Spy)
     choose_C(*problem, (0.5,), 0.2, seed=7, loss="hinge", cull=0.2, C=99.0)
     [svm] = made
     assert (svm.loss, svm.cull, svm.seed, svm.C) == ("hinge", 0.2, 7, 0.5)

@@ -15,10 +15,10 @@ from depl.pipeline.work import Work
 from depl.run.config import Config
 from depl.run.folder import FOLDS, write_matrix, write_slice
 from depl.sparse.keywords import Descriptions, count_words
+from depl.sparse.label_tree import linear_model
 from depl.sparse.languages import AUTO
 from depl.sparse.names import NameMatch, names_and_owners
 from depl.sparse.siblings import sibling_groups
-from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.tuning import choose_C
 
@@ -50,7 +50,7 @@ def make_linear(work: Work) -> str:
             X, Y, grid, work.config.validation, executor=work.executor, **settings
         )
         storage.write_json(work.folder / "choice.json", scores)
-    svm = OneVsAllSVM(**settings).fit(X, Y, work.executor)
+    svm = linear_model(Y=Y, **settings).fit(X, Y, work.executor)
     svm.save(work.folder)
     return svm.unsolved()
 
@@ -76,7 +76,7 @@ def make_held_out(work: Work) -> None:
     X, Y = run.train_vectors(), run.Y
     for fold in range(run.slice.n_folds):
         rest = run.slice.rest(fold)
-        svm = OneVsAllSVM(**settings).fit(X[rest], Y[rest], work.executor)
+        svm = linear_model(Y=Y, **settings).fit(X[rest], Y[rest], work.executor)
         svm.save(work.folder / str(fold))
 
 

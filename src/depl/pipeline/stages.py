@@ -59,12 +59,11 @@ def _neural(
 
 
 def _linear(c: Config) -> Settings:
+    section = c.section("linear")
+    if section["solver"] == "auto":
+        del section["solver"]  # what runs were fitted with that name no solver
     # The slice matters only where C is chosen on it.
-    return (
-        c.section("linear")
-        | {"seed": c.seed}
-        | ({"validation": c.validation} if c.linear.C_grid else {})
-    )
+    return section | {"seed": c.seed} | ({"validation": c.validation} if c.linear.C_grid else {})
 
 
 def _documents(c: Config) -> Settings:

@@ -42,8 +42,11 @@ class FeaturesConfig(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearConfig(Section):
-    """The linear SVM, one-vs-all."""
+    """The linear SVM: one-vs-all, or over a tree of labels."""
 
+    solver: Literal["auto", "one-vs-all", "tree"] = setting(
+        "auto", "tree: quicker for many labels, a little less precise; auto: above 50,000 labels"
+    )
     loss: Literal["squared_hinge", "hinge"] = setting(
         "squared_hinge", "the paper uses hinge; squared_hinge is the usual choice in the field"
     )

@@ -57,6 +57,7 @@ from depl.run import manifest
 from depl.run.config import Config
 from depl.run.learned import LearnedStates
 from depl.sparse.keywords import Descriptions
+from depl.sparse.label_tree import load_linear
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
@@ -277,13 +278,12 @@ class Run:
         """The SVM of all training documents, or of those that are not held out first."""
         if fold == "held_out":
             return self.held_out_svm(0)
-        return OneVsAllSVM.load(self.verified("linear"), n_threads=self.threads)
+        return load_linear(self.verified("linear"), n_threads=self.threads)
 
     def held_out_svm(self, fold: int) -> OneVsAllSVM:
         """The SVM of the training documents that are not held out in a fold."""
-        return OneVsAllSVM.load(
-            self.verified("held_out", str(fold)) / str(fold), n_threads=self.threads
-        )
+        folder = self.verified("held_out", str(fold)) / str(fold)
+        return load_linear(folder, n_threads=self.threads)
 
     @cached_property
     def slice(self) -> Slice:

@@ -23,6 +23,7 @@ from depl.core import storage
 from depl.core.errors import RunError
 from depl.core.hashes import FileRecord, first_difference, records
 from depl.sparse.keywords import Descriptions
+from depl.sparse.label_tree import load_linear
 from depl.sparse.svm import OneVsAllSVM
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class LearnedStates:
         folder = self._state(number)
         counts = storage.read_tensors(folder / _COUNTS, "train_counts", "n_train")
         return Learned(
-            OneVsAllSVM.load(folder, n_threads=self._run.threads),
+            load_linear(folder, n_threads=self._run.threads),
             Descriptions.load(folder),
             counts["train_counts"],
             int(counts["n_train"][0]),

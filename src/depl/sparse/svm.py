@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +109,7 @@ class OneVsAllSVM:
         self.n_threads = n_threads
         self._turned: tuple[csr_array, _Compressed] | None = None
 
-    def fit(self, X: csr_array, Y: csr_array, executor: Executor | None = None) -> OneVsAllSVM:
+    def fit(self, X: csr_array, Y: csr_array, executor: Executor | None = None) -> Self:
         """Solve every label; X is documents x terms, Y documents x labels.
 
         The blocks are solved by the executor; None: by ``n_threads`` threads.
@@ -142,7 +142,7 @@ class OneVsAllSVM:
         """
         if not hasattr(self, "weights_"):
             raise NotFittedError(self)
-        ranked = _Ranked(_Rows(X), self._by_term(), unwritable(self.bias_), k)
+        ranked = _Ranked(Rows(X), self._by_term(), unwritable(self.bias_), k)
         n = X.shape[0]
         chunks = [(first, min(first + _RANK_CHUNK, n)) for first in range(0, n, _RANK_CHUNK)]
         if len(chunks) == 1:
@@ -167,7 +167,7 @@ class OneVsAllSVM:
             f"a smaller C, or the loss squared_hinge, is easier to solve"
         )
 
-    def with_labels(self, weights: csr_array) -> OneVsAllSVM:
+    def with_labels(self, weights: csr_array) -> Self:
         """The same SVM with further labels, which have these weights, no bias and no gap.
 
         Where none of them has a weight, nothing is copied, nor transposed again.
@@ -192,7 +192,7 @@ class OneVsAllSVM:
         write_json(folder / "svm.json", {name: getattr(self, name) for name in _SETTINGS})
 
     @classmethod
-    def load(cls, folder: Path, n_threads: int | None = None) -> OneVsAllSVM:
+    def load(cls, folder: Path, n_threads: int | None = None) -> Self:
         """Read what ``save`` wrote."""
         svm = cls(**read_settings(folder / "svm.json", _SETTINGS), n_threads=n_threads)
         path = folder / "svm.safetensors"
@@ -217,7 +217,7 @@ class OneVsAllSVM:
         return self._turned[1]
 
 
-class _Rows:
+class Rows:
     """A csr matrix as the kernels take it."""
 
     def __init__(self, X: csr_array) -> None:
@@ -252,7 +252,7 @@ def unwritable(array: NDArray[Any]) -> NDArray[Any]:
 class _Problem:
     """What all blocks of a fit have in common."""
 
-    documents: _Rows
+    documents: Rows
     place: NDArray[np.int64]  # of each term in X among those of ``documents``
     by_label: csc_array
     blocks: Sequence[NDArray[np.int64]]
@@ -273,7 +273,7 @@ class _Problem:
         # Terms from common to rare: the rows of W that are used most are then adjacent in the
         # cache, which makes a solve a sixth faster than in alphabetical order.
         by_frequency = np.argsort(-np.bincount(X.indices, minlength=X.shape[1]), kind="stable")
-        documents = _Rows(csr_array(X.tocsc()[:, by_frequency]))
+        documents = Rows(csr_array(X.tocsc()[:, by_frequency]))
         place = np.argsort(by_frequency)
         settings = (svm.loss, svm.C, svm.cull, svm.tol, svm.seed)
         return cls(documents, place, by_label, blocks, *settings)
@@ -283,7 +283,7 @@ class _Problem:
 class _Ranked:
     """What all chunks of a ranking have in common."""
 
-    documents: _Rows
+    documents: Rows
     by_term: _Compressed
     bias: NDArray[np.float32]
     k: int
@@ -302,14 +302,21 @@ def _rank(ranked: _Ranked, chunk: tuple[int, int]) -> Ranking:
 def _solve(
     problem: _Problem, number: int
 ) -> tuple[csr_array, NDArray[np.float32], NDArray[np.float32]]:
-    """Solve the labels of a block together; returns weights, biases and gaps."""
+    """Solve the labels of a block; returns weights, biases and gaps."""
     Y = csr_array(problem.by_label[:, problem.blocks[number]])
-    documents, rng = problem.documents, np.random.default_rng([problem.seed, number])
+    rng = np.random.default_rng([problem.seed, number])
+    W, gap = solve_block(problem.documents, Y, rng, loss=problem.loss, C=problem.C, tol=problem.tol)
+    return cull_small(W[problem.place].T, problem.cull), W[-1], gap
+
+
+def solve_block(
+    documents: Rows, Y: csr_array, rng: np.random.Generator, *, loss: Loss, C: float, tol: float
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Solve labels together; returns their weights, with the biases in the last row, and gaps."""
     n_docs, n_labels = Y.shape
-    C = np.float32(problem.C)
-    squared = problem.loss == "squared_hinge"
-    upper = np.float32(np.inf) if squared else C
-    diagonal = np.float32(0.5 / problem.C if squared else 0.0)
+    squared = loss == "squared_hinge"
+    upper = np.float32(np.inf) if squared else np.float32(C)
+    diagonal = np.float32(0.5 / C if squared else 0.0)
     positives = (Y.indptr.astype(np.int64), Y.indices.astype(np.int32))
     width = -(-n_labels // _LINE) * _LINE
     W = np.zeros((documents.n_terms + 1, width), np.float32)
@@ -326,9 +333,9 @@ def _solve(
         order = rng.permutation(n_docs)
         moving, farthest = sweep(order)
         if farthest < calm:
-            primal, dual = _kernels.check(*arrays, C, diagonal, squared)
+            primal, dual = _kernels.check(*arrays, np.float32(C), diagonal, squared)
             gap = ((primal - dual) / primal)[:n_labels]
-            if gap.max() < problem.tol:
+            if gap.max() < tol:
                 break
             calm, still = 0.7 * farthest, np.float32(min(float(still), 0.05 * farthest))
         at_start = farthest
@@ -337,8 +344,7 @@ def _solve(
                 break
             order = rng.permutation(order[:moving])
             moving, farthest = sweep(order)
-    weights = W[:, :n_labels]
-    return _cull(weights[problem.place].T, problem.cull), weights[-1], gap.astype(np.float32)
+    return W[:, :n_labels], gap.astype(np.float32)
 
 
 def _blocks(order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -353,7 +359,8 @@ def _blocks(order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return [b for b in (first, *np.array_split(rest, max(1, n_blocks))) if len(b)]
 
 
-def _cull(weights: NDArray[np.float32], threshold: float) -> csr_array:
+def cull_small(weights: NDArray[np.float32], threshold: float) -> csr_array:
+    """The weights of at least this size, sparse."""
     rows, columns = np.nonzero(np.abs(weights) >= threshold)
     indptr = np.searchsorted(rows, np.arange(len(weights) + 1))
     kept = (weights[rows, columns], columns.astype(np.int32), indptr)

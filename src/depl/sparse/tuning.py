@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from depl.core.corpus import held_out_folds
 from depl.core.executor import Executor
 from depl.evaluation import metrics
-from depl.sparse.svm import OneVsAllSVM
+from depl.sparse.label_tree import linear_model
 
 _K = 5
 
@@ -24,7 +24,7 @@ def choose_C(  # noqa: N802 - C is what everybody calls it
     *,
     seed: int,
     executor: Executor | None = None,
-    **settings: Any,  # noqa: ANN401 - whatever else OneVsAllSVM takes
+    **settings: Any,  # noqa: ANN401 - whatever else linear_model takes
 ) -> tuple[float, list[dict[str, float]]]:
     """Pick the C with the best mean of P@5 and PSP@5 on a random slice of the documents.
 
@@ -59,7 +59,8 @@ def choose_C(  # noqa: N802 - C is what everybody calls it
     inverse = metrics.inverse_propensities(counts, len(rest))
     scores = []
     for C in grid:
-        svm = OneVsAllSVM(**(settings | {"C": C, "seed": seed})).fit(X[rest], Y[rest], executor)
+        svm = linear_model(Y=Y, **(settings | {"C": C, "seed": seed}))
+        svm.fit(X[rest], Y[rest], executor)
         found = svm.rank(X[held_out], _K, executor).indices
         scores.append({"C": C} | metrics.precision_and_psp(found, Y[held_out], inverse, [_K]))
     best = max(scores, key=lambda row: row[f"P@{_K}"] + row[f"PSP@{_K}"])
