@@ -20,6 +20,7 @@ from depl.pipeline import sparse
 from depl.pipeline.stages import stage_names
 from depl.run.config import Config
 from depl.run.folder import Run
+from depl.sparse import label_tree
 from depl.sparse.label_tree import LabelTreeSVM
 from depl.sparse.svm import OneVsAllSVM
 
@@ -186,7 +187,9 @@ def test_a_full_disk_says_so_and_the_finished_stages_stay(
     fitted = {"features": sparse.TfidfFeatures, "descriptions": sparse.Descriptions}
     with monkeypatch.context() as patch:
         if stage in ("linear", "held_out"):
-            patch.setattr(sparse, "OneVsAllSVM", SavesOnce if stage == "held_out" else NeverSaves)
+            patch.setattr(
+                label_tree, "OneVsAllSVM", SavesOnce if stage == "held_out" else NeverSaves
+            )
         else:
             patch.setattr(fitted[stage], "save", full)
         with pytest.raises(RunError, match=r"No space left on device.*same command again"):
