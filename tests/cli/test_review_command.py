@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from depl.cli.app import app
 from depl.core.errors import ConfigError, CorpusError
-from depl.labels.review_queue import ReviewQueue
+from depl.labels.review_queue import ReviewQueue, Waiting
 from depl.model.classifier import Classifier
-from depl.model.review import as_matrix, review_order, suggestions
+from depl.model.review import lessons, ordered
 
 TEXTS = {
     "a": "Customs duty on sparkling wine from vineyards",
@@ -47,9 +47,9 @@ def test_documents_are_queued_once_and_listed_in_the_order_of_what_they_teach(
     assert "new.csv:6 left out:" in found.stderr
     assert "Queued 4 documents. 4 documents wait; 0 done, 0 skipped." in found.stderr
     model = Classifier.load(own_run)
-    P = as_matrix(suggestions(model, list(TEXTS.values())), model.labels)
-    order, _ = review_order(P, model.train_counts)
-    wanted = [list(TEXTS)[i] for i in order]
+    known = zip(TEXTS, lessons(model, list(TEXTS.values())), strict=True)
+    waiting = [Waiting(i, name, "", *row, "open", True) for i, (name, row) in enumerate(known)]
+    wanted = [x.id for x in ordered(model, waiting)]
     lines = found.stdout.splitlines()
     assert [line.split()[1] for line in lines[:4:2]] == wanted[:2]
     assert lines[4].strip() == "and 2 documents more"

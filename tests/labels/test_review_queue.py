@@ -24,8 +24,9 @@ def test_documents_are_kept_once_with_their_suggestions(queue: ReviewQueue) -> N
     assert (first.id, first.source, first.suggested) == ("a", "new.csv", [("2560", 0.5)])
     assert second.id.startswith("text-")
     assert queue.document(third.number).text == "Wine, again"
-    queue.renew({first.number: [("17", 0.25)]})
-    assert queue.waiting()[0].suggested == [("17", 0.25)]
+    queue.renew({first.number: ([("17", 0.25)], [("wine", 0.5, 3)])})
+    renewed = queue.waiting()[0]
+    assert (renewed.suggested, renewed.terms) == ([("17", 0.25)], [("wine", 0.5, 3)])
     with pytest.raises(CorpusError, match="empty"):
         queue.add([NewDocument("fine", "b"), NewDocument(" ")])
     assert queue.progress().total == 3

@@ -88,7 +88,7 @@ def _add(
     """Put the documents of files into the queue; returns how many are new."""
     from depl.cli.predict import tell
     from depl.labels.review_queue import NewDocument
-    from depl.model.review import suggestions
+    from depl.model.review import lessons
     from depl.readers.columns import Columns
     from depl.readers.documents import Documents, chunks
 
@@ -104,10 +104,10 @@ def _add(
     )
     added, read = 0, 0
     for chunk in chunks(iter(documents), _CHUNK, _CHARACTERS):
-        found = suggestions(model, [document.text for document in chunk])
+        found = lessons(model, [document.text for document in chunk])
         source = Path(documents.name).name if documents.unit == "row" else ""
         added += queue.add(
-            NewDocument(x.text, x.id, source, row) for x, row in zip(chunk, found, strict=True)
+            NewDocument(x.text, x.id, source, *row) for x, row in zip(chunk, found, strict=True)
         )
         read += len(chunk)
     if not read:
@@ -119,13 +119,13 @@ def _add(
 
 def _renew(model: Classifier, queue: ReviewQueue) -> None:
     """Suggest labels again for what is open: the run may have learnt since."""
-    from depl.model.review import suggestions
+    from depl.model.review import lessons
 
     texts = queue.texts()
     numbers = list(texts)
     for start in range(0, len(numbers), _CHUNK):
         some = numbers[start : start + _CHUNK]
-        found = suggestions(model, [texts[number] for number in some])
+        found = lessons(model, [texts[number] for number in some])
         queue.renew(dict(zip(some, found, strict=True)))
 
 

@@ -26,6 +26,9 @@ STATES: tuple[State, ...] = get_args(State)
 Suggested = Sequence[tuple[str, float]]
 """Ids of labels, and the probabilities that they are suggested with."""
 
+Terms = Sequence[tuple[str, float, int]]
+"""Terms of a text, their weights, and how many training documents have each."""
+
 LOOKING = 15 * 60.0  # seconds for which a document is kept for whoever looks at it
 
 _TABLES = (
@@ -36,6 +39,7 @@ _TABLES = (
         text TEXT NOT NULL,
         source TEXT NOT NULL,
         suggested TEXT NOT NULL,
+        terms TEXT NOT NULL,
         UNIQUE (id, digest))""",
     """CREATE TABLE marks (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -69,6 +73,7 @@ class NewDocument:
     id: str = ""
     source: str = ""
     suggested: Suggested = ()
+    terms: Terms = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ class Waiting:
     id: str
     source: str
     suggested: Suggested
+    terms: Terms
     state: State
     free: bool
 
@@ -133,24 +139,28 @@ class ReviewQueue:
                     raise CorpusError("A document is empty. Nothing was put into the queue.")
                 digest = hashlib.sha256(document.text.encode("utf-8", "replace")).hexdigest()
                 connection.execute(
-                    "INSERT OR IGNORE INTO documents (id, digest, text, source, suggested)"
-                    " VALUES (?, ?, ?, ?, ?)",
+                    "INSERT OR IGNORE INTO documents (id, digest, text, source, suggested, terms)"
+                    " VALUES (?, ?, ?, ?, ?, ?)",
                     (
                         document.id or f"text-{digest[:16]}",
                         digest,
                         document.text,
                         document.source,
                         json.dumps(document.suggested),
+                        json.dumps(document.terms, ensure_ascii=False),
                     ),
                 )
             return connection.total_changes - before
 
-    def renew(self, suggested: Mapping[int, Suggested]) -> None:
-        """Replace the suggestions of documents, by their numbers: the run has changed."""
+    def renew(self, found: Mapping[int, tuple[Suggested, Terms]]) -> None:
+        """Replace what there is to learn from documents, by their numbers: the run has changed."""
         with self._database.writing() as connection:
             connection.executemany(
-                "UPDATE documents SET suggested = ? WHERE number = ?",
-                [(json.dumps(row), number) for number, row in suggested.items()],
+                "UPDATE documents SET suggested = ?, terms = ? WHERE number = ?",
+                [
+                    (json.dumps(suggested), json.dumps(terms, ensure_ascii=False), number)
+                    for number, (suggested, terms) in found.items()
+                ],
             )
 
     def texts(self) -> dict[int, str]:
@@ -174,7 +184,7 @@ class ReviewQueue:
             if connection is None:
                 return []
             rows = connection.execute(
-                "SELECT documents.number, id, source, suggested, coalesce(state, 'open'),"
+                "SELECT documents.number, id, source, suggested, terms, coalesce(state, 'open'),"
                 f" looks.person FROM documents {_STATES} ORDER BY documents.number",
                 (time.time(),),
             ).fetchall()
@@ -184,10 +194,11 @@ class ReviewQueue:
                 id,
                 source,
                 [(label, p) for label, p in json.loads(suggested)],
+                [(term, weight, n) for term, weight, n in json.loads(terms)],
                 state,
                 state == "open" and (by is None or looking in (None, by)),
             )
-            for number, id, source, suggested, state, looking in rows
+            for number, id, source, suggested, terms, state, looking in rows
         ]
 
     def document(self, number: int) -> Queued:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from depl.labels.review_queue import NewDocument, Queued, ReviewQueue, State
 from depl.model.classifier import Classifier
-from depl.model.review import ordered, reasons, suggestions
+from depl.model.review import following, lessons, reasons
 from depl.server import schemas
 from depl.server.answers import facts
 from depl.server.live_model import LiveModel
@@ -122,9 +122,9 @@ def router(
     async def add_documents(body: ReviewTexts, request: Request) -> AddedToReview:
         """Put documents into the queue; those that are in it already stay where they are."""
         texts = [document.text for document in body.documents]
-        found = await live.read(lambda model: suggestions(model, texts))
+        found = await live.read(lambda model: lessons(model, texts))
         new = [
-            NewDocument(x.text, x.id or "", x.source or "", row)
+            NewDocument(x.text, x.id or "", x.source or "", *row)
             for x, row in zip(body.documents, found, strict=True)
         ]
         own = await queue()
@@ -138,11 +138,11 @@ def router(
         own, person = await queue(), token_name(request)
         while True:
             waiting = await asyncio.to_thread(own.waiting, by=person)
-            order = await live.read(partial(ordered, waiting=waiting))
+            best = await live.read(partial(following, waiting=waiting))
             progress = await asyncio.to_thread(_progress, own, person)
-            if not order:
+            if best is None:
                 return NextDocument(document=None, progress=progress)
-            number = order[0].number
+            number = best.number
             if await asyncio.to_thread(own.look, number, by=person):
                 break  # and otherwise somebody else has just taken it
         return NextDocument(document=await shown(own, number), progress=progress)

@@ -13,6 +13,12 @@ const SHOWN_LABELS = 6; // of a document
 const OPENING = 220; // characters of a text
 const SENT = 200; // documents that go into the review with one request
 
+/** The beginning of a text, up to the end of a word. */
+function openingOf(text) {
+  const flat = text.slice(0, 2 * OPENING).replace(/\s+/g, " ").trim();
+  return flat.length > OPENING ? `${flat.slice(0, OPENING).replace(/\s\S*$/, "")} …` : flat;
+}
+
 export class Collection {
   #desk;
   #suggest;
@@ -116,7 +122,7 @@ export class Collection {
       this.#desk.show(i);
       location.hash = "#suggest";
     };
-    const opening = one.text.slice(0, OPENING).replace(/\s+/g, " ").trim();
+    const opening = openingOf(one.text);
     const link = h("a", { href: "#suggest", class: "document-name", onclick: open }, one.name);
     return h(
       "li",

@@ -9,10 +9,10 @@ const KEYS = [
   ["A", "accept it"],
   ["R", "reject it"],
   ["Enter", "why it is suggested"],
-  ["/", "add a missing label; Esc goes back to the list"],
+  ["/", "add a label; Esc: back"],
   ["D", "done, next document"],
   ["S", "skip"],
-  ["B", "back to the document before"],
+  ["B", "document before"],
 ];
 
 export class Review {
@@ -29,7 +29,7 @@ export class Review {
     $("review-skip").addEventListener("click", () => this.#finish("skipped"));
     $("review-back").addEventListener("click", () => this.#back());
     $("review-keys").replaceChildren(
-      ...KEYS.flatMap(([key, meaning]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, meaning)]),
+      ...KEYS.map(([key, meaning]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, meaning))),
     );
     document.addEventListener("keydown", (event) => this.#key(event));
   }
