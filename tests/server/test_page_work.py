@@ -15,10 +15,10 @@ pytest.importorskip("playwright.sync_api", reason="the page's tests need playwri
 
 from playwright.sync_api import Page, expect
 
-from depl.core.corpus import Dataset, Label, LabelSet
+from depl.core.corpus import Label
 from depl.labels.feedback import FeedbackStore
 from depl.labels.review_queue import ReviewQueue
-from depl.pipeline.fit import fit
+from depl.model.classifier import Classifier
 from depl.server.security import Access
 from depl.server.tokens import Role, Token
 
@@ -30,19 +30,18 @@ ROWS = (
     ("f-2", "Catch quotas for cod and herring of fishing vessels in the North Sea"),
     ("m-3", "Skimmed milk powder and butter of dairies"),
 )
-BROADER = {"2560": ("food",), "1590": ("food",), "2077": ("food",), "food": ("goods",)}
+TRAMS = (
+    Label("tram", "tramway", broader=("4523",)),
+    Label("driver", "tram driver", broader=("tram",)),
+)
 
 
 @pytest.fixture(scope="module")
-def run(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose labels have a hierarchy: goods > food > wine, milk product, olive oil."""
-    old = dataset.labels
-    named = [Label(x.id, x.name, x.alt_names, broader=BROADER.get(x.id, ())) for x in old]
-    labels = LabelSet([*named, Label("food", "food", broader=("goods",)), Label("goods", "goods")])
-    train = dataset.train
-    carried = [row.indices.tolist() for row in train.Y]
-    corpus = type(train).from_rows(train.ids, train.texts, carried, labels)
-    return fit(corpus, tmp_path_factory.mktemp("work") / "laws").path
+def run(fitted_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose labels have a hierarchy: rail transport > tramway > tram driver."""
+    own = Path(shutil.copytree(fitted_run, tmp_path_factory.mktemp("work") / "laws"))
+    Classifier.load(own).add_labels(TRAMS)
+    return own
 
 
 @pytest.fixture(scope="module")
@@ -213,40 +212,40 @@ def test_an_empty_review_says_what_to_do(page: Page, address: str) -> None:
 def test_the_tree_is_browsed_with_the_keyboard(page: Page, address: str) -> None:
     page.goto(f"{address}#labels")
     page.get_by_role("button", name="Tree").click()
-    expect(page.locator("#tree-found")).to_have_text("1 label at the top. 9 labels stand alone.")
-    goods = page.get_by_role("treeitem", name="goods")
-    goods.focus()
+    expect(page.locator("#tree-found")).to_have_text("1 label at the top. 11 labels stand alone.")
+    item = {x: page.locator(f"#tree [data-id='{x}']") for x in ("4523", "tram", "driver")}
+    item["4523"].focus()
     page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("treeitem", name="food").last).to_be_visible()
+    expect(item["tram"]).to_be_visible()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
-    expect(page.locator("#tree [data-id='2560']")).to_be_visible()
+    expect(item["driver"]).to_be_visible()
     page.keyboard.press("ArrowDown")
-    expect(page.locator("#tree [data-id='1590']")).to_be_focused()
+    expect(item["driver"]).to_be_focused()
     page.keyboard.press("ArrowLeft")
-    expect(page.locator("#tree [data-id='food']")).to_be_focused()
+    expect(item["tram"]).to_be_focused()
     page.keyboard.press("ArrowLeft")
-    expect(page.locator("#tree [data-id='2560']")).to_be_hidden()
+    expect(item["driver"]).to_be_hidden()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="food")).to_be_focused()
+    expect(page.get_by_role("heading", name="tramway")).to_be_focused()
     card = page.locator("#label-card")
-    expect(card).to_contain_text("Broader: goods. Narrower: ")
-    card.get_by_role("link", name="wine").click()
-    expect(page.get_by_role("heading", name="wine")).to_be_visible()
+    expect(card).to_contain_text("Broader: rail transport. Narrower: tram driver.")
+    card.locator(".family").get_by_role("link", name="tram driver").click()
+    expect(page.get_by_role("heading", name="tram driver")).to_be_visible()
     page.get_by_role("button", name="Show in the tree").click()
-    expect(page.locator("#tree [data-id='2560']")).to_be_focused()
+    expect(item["driver"]).to_be_focused()
 
 
-def test_a_suggestion_names_what_is_broader(page: Page) -> None:
-    suggest(page, WINE, "wine")
+def test_a_suggestion_names_what_is_narrower(page: Page) -> None:
+    suggest(page, "Freight trains on railway track, signalling", "rail transport")
     page.locator("button.label").first.click()
-    expect(page.locator(".why:visible .place")).to_contain_text("Broader: food.")
+    expect(page.locator(".why:visible .place")).to_contain_text("Narrower: tramway.")
     expect(page.locator(".why:visible")).to_contain_text("What speaks for it most: the words")
     expect(page.locator(".parts")).to_be_hidden()
     page.get_by_role("button", name="Expert view").click()
     expect(page.locator(".parts")).to_be_visible()
     page.reload()  # it is remembered, and so is the text
-    expect(page.locator("#list .name").first).to_have_text("wine")
+    expect(page.locator("#list .name").first).to_have_text("rail transport")
     expect(page.get_by_role("button", name="Expert view")).to_have_attribute("aria-pressed", "true")
 
 
@@ -334,11 +333,11 @@ def test_axe_finds_nothing_serious(
     expect(page.locator("#rows a")).to_have_count(14)
     check("labels")
     page.get_by_role("button", name="Tree").click()
-    page.get_by_role("treeitem", name="goods").press("ArrowRight")
-    expect(page.locator("#tree [data-id='food']")).to_be_visible()
+    page.get_by_role("treeitem", name="rail transport").press("ArrowRight")
+    expect(page.locator("#tree [data-id='tram']")).to_be_visible()
     check("tree")
-    page.goto(f"{address}#label/food")
-    expect(page.get_by_role("heading", name="food")).to_be_visible()
+    page.goto(f"{address}#label/tram")
+    expect(page.get_by_role("heading", name="tramway")).to_be_visible()
     check("label")
     page.get_by_role("button", name="Edit").click()
     check("edit")
