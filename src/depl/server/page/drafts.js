@@ -28,8 +28,11 @@ async function within(mode, act) {
   }
 }
 
-export const recall = (key) => within("readonly", (store) => store.get(key));
-export const keep = (key, value) => within("readwrite", (store) => store.put(value, key));
+/** Each run of a service has a page of its own, and what is decided there is about that run. */
+const own = (key) => `${location.pathname} ${key}`;
+
+export const recall = (key) => within("readonly", (store) => store.get(own(key)));
+export const keep = (key, value) => within("readwrite", (store) => store.put(value, own(key)));
 
 /** A short name for a text, so that what is kept about it need not hold the text again. */
 export function digest(text) {
