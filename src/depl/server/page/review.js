@@ -123,7 +123,7 @@ export class Review {
 
   async #finish(state) {
     const number = this.#seen[this.#at];
-    if (number === undefined || $("review-end").hidden === false) return;
+    if (number === undefined || this.#busy) return;
     await this.#attempt(async () => {
       this.#tell(await service.review.mark(number, state));
       const said = state === "done" ? "Done." : "Skipped.";
