@@ -83,7 +83,7 @@ def peer_rows(
     rows = json.loads(kept.read_text()) if kept.exists() else {}
     if set(rows) >= set(PEERS):
         return rows
-    features = depl.TfidfFeatures(language="en", pairs="no", min_df=2)  # as in their papers
+    features = depl.TfidfFeatures(pairs="no", min_df=2)  # as in their papers
     matrices = {
         "X_train": features.fit_transform(train.texts),
         "X_dev": features.transform(dev.texts),

@@ -50,7 +50,7 @@ def real():
     from depl.sparse.tfidf import TfidfFeatures
 
     train = read_docstrings().train
-    return TfidfFeatures().fit_transform(train.texts), train.Y
+    return TfidfFeatures(pairs="no", min_df=2).fit_transform(train.texts), train.Y
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
@@ -78,14 +78,19 @@ def test_real_labels_head_and_tail_are_within_a_thousandth_of_liblinear(real, lo
         assert ours <= 1.001 * liblinear_objective(X, y, 1.0, loss)
 
 
+def frequent(Y, n):
+    """The n most frequent labels."""
+    return np.argsort(-np.bincount(Y.indices, minlength=Y.shape[1]), kind="stable")[:n]
+
+
 def test_the_reported_gap_is_below_the_tolerance_and_bounds_the_distance_to_the_optimum(real):
     X, Y = real
+    Y = Y[:, frequent(Y, 96)]
     rough = OneVsAllSVM(C=1.0, tol=0.05, cull=0.0, rare_bonus=0.0).fit(X, Y)
     fine = OneVsAllSVM(C=1.0, tol=1e-4, cull=0.0, rare_bonus=0.0).fit(X, Y)
     assert rough.gap_.max() < 0.05
     assert fine.gap_.max() < 1e-4
-    counts = np.bincount(Y.indices, minlength=Y.shape[1])
-    for label in np.argsort(-counts)[:60:6]:
+    for label in range(0, 60, 6):
         y = np.where(Y[:, [label]].toarray().ravel() > 0, 1.0, -1.0)
         values = [
             objective(X, y, svm.weights_[[label]].toarray()[0], svm.bias_[label], 1, svm.loss)
@@ -107,6 +112,7 @@ def test_labels_that_are_not_solved_are_told(monkeypatch):
 
 def test_the_same_bytes_whatever_the_number_of_threads(real):
     X, Y = real
+    Y = Y[:, frequent(Y, 300)]
     one = OneVsAllSVM(n_threads=1).fit(X, Y)
     four = OneVsAllSVM(n_threads=4).fit(X, Y)
     assert one.weights_.data.tobytes() == four.weights_.data.tobytes()
