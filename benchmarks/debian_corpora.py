@@ -96,7 +96,9 @@ def apt_list(work: Path, kind: str, language: str) -> str:
     update = ["apt-get", "update", "-qq", *(x for o in options for x in ("-o", o))]
     # A configuration of its own: a machine may have turned translations off.
     (work / "apt.conf").write_text("#clear Acquire::Languages;\n")
-    subprocess.run(update, check=True, env={"APT_CONFIG": str(work / "apt.conf"), "PATH": "/usr/bin"})
+    subprocess.run(
+        update, check=True, env={"APT_CONFIG": str(work / "apt.conf"), "PATH": "/usr/bin"}
+    )
     largest = max(lists.glob(f"*_main_*{kind}*"), key=lambda path: path.stat().st_size)
     helper = ["/usr/lib/apt/apt-helper", "cat-file", str(largest)]
     return subprocess.run(helper, check=True, capture_output=True, text=True).stdout
@@ -110,7 +112,9 @@ def paragraphs(text: str) -> Iterator[dict[str, str]]:
             yield dict(line.split(": ", 1) for line in whole.splitlines() if ": " in line)
 
 
-def write(folder: Path, documents: list[Document], names: dict[str, list[str]] | None = None) -> None:
+def write(
+    folder: Path, documents: list[Document], names: dict[str, list[str]] | None = None
+) -> None:
     """Write train, dev and labels."""
     folder.mkdir(parents=True, exist_ok=True)
     order = np.random.default_rng(0).permutation(len(documents))

@@ -71,14 +71,16 @@ def test_candidates_and_features_are_those_of_a_plain_search(seed, limit, n_part
     expected = []
     for i in range(n):
         lists = [x.indices[i].tolist() for x in rankings.values()]
+        both = list(zip(rankings.values(), lists, strict=True))
         for label in sorted({j for x in lists for j in x[:limit] if j >= 0}):
             scores = [
-                float(r.scores[i, x.index(label)]) if label in x else math.nan
-                for r, x in zip(rankings.values(), lists, strict=True)
+                float(r.scores[i, x.index(label)]) if label in x else math.nan for r, x in both
             ]
             places = [x.index(label) if label in x else math.nan for x in lists]
-            expected.append([i, label, *scores, *places, np.float32(math.log1p(counts[label]))])
-    expected = np.array(expected, np.float64).reshape(-1, 3 + 2 * n_parts)
+            known = np.float32(math.log1p(counts[label]))
+            best = [max(r.scores[i]) if x[0] >= 0 else math.nan for r, x in both]
+            expected.append([i, label, *scores, *places, known, *best])
+    expected = np.array(expected, np.float64).reshape(-1, 3 + 3 * n_parts)
     np.testing.assert_allclose(np.column_stack([rows, labels, X]), expected, rtol=1e-6)
 
 
@@ -175,7 +177,7 @@ def skewed(seed, n=400):
 
 
 def test_odds_are_multiplied_by_a_power_of_the_inverse_propensity():
-    rankings, Y, counts = skewed(0, n=900)
+    rankings, Y, counts = skewed(2, n=900)
     favouring = Fusion(iterations=30, head_loss=100).fit(rankings, Y, counts, 8100)
     assert favouring.favour_ > 0
     plain = Fusion(iterations=30, head_loss=0).fit(rankings, Y, counts, 8100)
@@ -197,7 +199,7 @@ def test_odds_are_multiplied_by_a_power_of_the_inverse_propensity():
 
 
 def test_rare_labels_rise_and_the_head_loses_no_more_than_it_may():
-    rankings, Y, counts = skewed(0, n=900)
+    rankings, Y, counts = skewed(2, n=900)
 
     def fit(head_loss):
         fusion = Fusion(iterations=30, head_loss=head_loss).fit(rankings, Y, counts, 8100)
@@ -372,7 +374,7 @@ def test_what_is_saved_comes_back(which, request, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "wrong"),
-    [("left", 0), ("right", 10**6), ("roots", -1), ("feature", 5), ("threshold", None)],
+    [("left", 0), ("right", 10**6), ("roots", -1), ("feature", 7), ("threshold", None)],
 )
 def test_trees_that_would_lead_astray_are_refused(fitted, tmp_path, name, wrong):
     fitted[0].save(tmp_path)

@@ -372,3 +372,21 @@ def test_without_a_trained_pipeline_spacys_table_of_lemmas_serves(toy_spacy: lis
 def test_language_that_spacy_does_not_know_is_said(toy_spacy: list[str]):
     with pytest.raises(ConfigError, match=r"neither the pipeline tlh_core_news_sm .*'tlh'"):
         TfidfFeatures(analyzer="spacy", language="tlh", n_jobs=1).fit(["qul"])
+
+
+def test_words_of_names_are_terms_even_if_no_text_has_them():
+    texts = ["the wind farm", "the wine cellar", "the wine"]
+    features = TfidfFeatures(language="en", pairs="yes", min_df=2, max_df=0.9)
+    X = features.fit_transform(texts, ["Monopile farm", "the wine list"])
+    named = ["farm", "list", "monopile", "monopile farm", "the wine", "wine", "wine list"]
+    assert features.terms_ == named
+    of = dict(zip(features.terms_, features.idf_.tolist(), strict=True))
+    assert of["monopile"] == of["wine list"] == pytest.approx(np.log(4) + 1)
+    assert of["farm"] == pytest.approx(np.log(4 / 2) + 1)
+    assert "wind" not in of  # in one text, and in no name
+    assert "the" not in of  # in a name, but too frequent
+    assert_same(X, features.transform(texts))
+    vectors = features.transform(["a farm", "the monopile of a farm", "Monopile farm"]).toarray()
+    half, whole, _ = vectors @ vectors[2]
+    assert half < 0.6
+    assert whole > 0.8

@@ -34,14 +34,15 @@ def candidate_pairs(
     -------
     rows, labels : arrays of shape (n_pairs,)
         The pairs.
-    X : array of shape (n_pairs, 2 P + 1)
-        Every part's score, every part's rank from 0, and ln(1 + training count); NaN where a part
-        does not list the label.
+    X : array of shape (n_pairs, 3 P + 1)
+        Every part's score, every part's rank from 0, ln(1 + training count), and the score that
+        every part gives the document's best label; NaN where a part does not list the label, or
+        any label.
     """
     parts = list(rankings.values())
     room = len(parts[0]) * sum(min(candidates, x.k) for x in parts)
     rows, labels = np.empty(room, np.int64), np.empty(room, np.int64)
-    X = np.full((room, 2 * len(parts) + 1), np.nan, np.float32)
+    X = np.full((room, n_features(len(parts))), np.nan, np.float32)
     size = _fill(
         np.concatenate([x.indices for x in parts], axis=1, dtype=np.int32),
         np.concatenate([x.scores for x in parts], axis=1, dtype=np.float32),
@@ -52,8 +53,17 @@ def candidate_pairs(
         X,
     )
     rows, labels, X = rows[:size], labels[:size], X[:size]
-    X[:, -1] = np.log1p(train_counts[labels] if fold is None else train_counts[fold[rows], labels])
+    X[:, 2 * len(parts)] = np.log1p(
+        train_counts[labels] if fold is None else train_counts[fold[rows], labels]
+    )
+    best = np.stack([x.scores[:, 0] for x in parts], axis=1)
+    X[:, 2 * len(parts) + 1 :] = np.where(np.isfinite(best), best, np.nan)[rows]
     return rows, labels, X
+
+
+def n_features(n_parts: int) -> int:
+    """How many features a pair has."""
+    return 3 * n_parts + 1
 
 
 @numba.njit(nogil=True, cache=True)

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core import storage
-from depl.core.corpus import held_out_folds
+from depl.core.corpus import LabelSet, held_out_folds
 from depl.pipeline.work import Work
 from depl.run.config import Config
 from depl.run.folder import FOLDS, write_matrix, write_slice
@@ -33,7 +34,8 @@ def make_features(work: Work) -> str:
     """Texts to tf-idf."""
     config = work.config
     features = TfidfFeatures(**config.section("features"), n_jobs=config.threads or None)
-    X = features.fit_transform(work.run.train().texts, work.executor)
+    names, _ = _names_and_owners(work.run.labels)
+    X = features.fit_transform(work.run.train().texts, names, work.executor)
     features.save(work.folder)
     write_matrix(work.folder / "X.safetensors", X)
     found = " (found)" if config.features.language == AUTO else ""
@@ -103,16 +105,20 @@ def make_descriptions(work: Work) -> None:
             count_tokens=count,
             **settings,
         ).save(folder)
-    names, owner = names_and_owners(run.labels.names, [x.alt_names for x in run.labels])
+    names, owner = _names_and_owners(run.labels)
     NameMatch(features.transform(names), owner).save(work.folder)
 
 
 def unspoken_terms(features: TfidfFeatures, X: csr_array, *, stop_words: bool) -> set[str]:
     """Terms that describe no label; X are the vectors of the training documents."""
     # A label that is described by a word of a single document finds no other by it.
-    once = np.bincount(X.indices, minlength=len(features.terms_)) == 1
+    once = np.bincount(X.indices, minlength=len(features.terms_)) <= 1
     without = {features.terms_[term] for term in np.flatnonzero(once)}
     return without if stop_words else without | set(features.stop_terms())
+
+
+def _names_and_owners(labels: LabelSet) -> tuple[list[str], NDArray[np.int64]]:
+    return names_and_owners(labels.names, [label.alt_names for label in labels])
 
 
 def _svm_settings(config: Config) -> dict[str, Any]:

@@ -122,20 +122,31 @@ class TfidfFeatures:
         self.sublinear_tf = sublinear_tf
         self.n_jobs = n_jobs
 
-    def fit(self, texts: Sequence[str]) -> TfidfFeatures:
+    def fit(self, texts: Sequence[str], names: Sequence[str] = ()) -> TfidfFeatures:
         """Learn the terms and their document frequencies."""
-        self.fit_transform(texts)
+        self.fit_transform(texts, names)
         return self
 
-    def fit_transform(self, texts: Sequence[str], executor: Executor | None = None) -> csr_array:
+    def fit_transform(
+        self, texts: Sequence[str], names: Sequence[str] = (), executor: Executor | None = None
+    ) -> csr_array:
         """Learn the terms and return the vectors of the same texts (documents x terms, float32).
 
-        The words are counted by the executor; None: by ``n_jobs`` processes.
+        Parameters
+        ----------
+        texts : sequence of str
+            The training documents.
+        names : sequence of str
+            Names of labels. Their words are terms, too, even those that are in none of the texts:
+            a text that is yet to come may have them, and a name of which only the common half were
+            known would seem to be in every text that has that half.
+        executor : Executor, optional
+            Counts the words; None: ``n_jobs`` processes do.
         """
         texts = as_texts(texts)
         self.language_ = self._find_language(texts)
         self.pairs_ = _are_short(texts) if self.pairs == "auto" else self.pairs == "yes"
-        forms, counts = self._count_forms(texts, executor)
+        forms, counts = self._count_forms([*texts, *as_texts(names)], executor)
         occurrences = np.bincount(counts.indices, counts.data, minlength=len(forms))
         of_form = _commonest_spellings(self._terms_of(forms), occurrences)
         # Not np.unique: its array would need as much memory for every term as for the longest.
@@ -143,22 +154,23 @@ class TfidfFeatures:
         position = {term: j for j, term in enumerate(terms)}
         column_of_form = np.array([position[term] for term in of_form], dtype=np.int64)
         tf = _add_columns(counts, column_of_form, len(terms))
-        df = np.bincount(tf.indices, minlength=len(terms))
+        n = len(texts)
+        df = np.bincount(tf[:n].indices, minlength=len(terms))
         least = np.where(_are_pairs(terms), max(self.min_df, _PAIRS_MIN_DF), self.min_df)
-        kept = np.flatnonzero((df >= least) & (df / max(len(texts), 1) <= self.max_df))
-        if len(kept) == 0:
+        frequent, too_frequent = df >= least, df / max(n, 1) > self.max_df
+        if not (frequent & ~too_frequent).any():
             raise CorpusError(
-                f"No term of the {len(texts)} training documents is in at least {self.min_df} of "
+                f"No term of the {n} training documents is in at least {self.min_df} of "
                 f"them and in at most {self.max_df:.0%}: there is nothing to learn from. Give more "
                 f"documents, or set features.min_df and features.max_df."
             )
+        frequent[tf[n:].indices] = True
+        kept = np.flatnonzero(frequent & ~too_frequent)
         self.terms_ = [terms[j] for j in kept]
-        too_common = np.flatnonzero(df / max(len(texts), 1) > self.max_df)
-        self.common_: list[str] | None = [terms[j] for j in too_common if " " not in terms[j]]
-        tf = csr_array(tf[:, kept])
-        n, df = len(texts), df[kept]
-        self.idf_ = (np.log((1 + n) / (1 + df)) + 1).astype(np.float32)
-        return self._weigh(tf)
+        common = np.flatnonzero(too_frequent)
+        self.common_: list[str] | None = [terms[j] for j in common if " " not in terms[j]]
+        self.idf_ = (np.log((1 + n) / (1 + df[kept])) + 1).astype(np.float32)
+        return self._weigh(csr_array(tf[:n, kept]))
 
     def transform(self, texts: Sequence[str]) -> csr_array:
         """Vectors of texts over the learned terms (documents x terms, float32)."""
