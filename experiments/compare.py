@@ -1,6 +1,6 @@
 """The other systems of the paper's tables, and whole recipes of depl, each one command.
 
-    python experiments/compare.py data/debtags dismec
+    python experiments/compare.py data/debtags svm dismec
     python experiments/compare.py data/debtags pfastrexml --seed 0
     python experiments/compare.py data/debtags lightxml aplc --seed 0
     python experiments/compare.py data/eurlex57k --recipe "paper's settings" --seed 0
@@ -32,7 +32,7 @@ from depl.core.ranking import Ranking
 from depl.evaluation.scores import evaluate
 
 K = 10
-SPARSE = {"dismec": "DiSMEC", "pfastrexml": "PfastreXML"}
+SPARSE = {"svm": "svm", "dismec": "DiSMEC", "pfastrexml": "PfastreXML"}
 NEURAL = {"lightxml": "LightXML", "aplc": "APLC"}
 SYSTEMS = SPARSE | NEURAL
 SEEDLESS = ("dismec",)  # it finds the same optimum, whatever the order
@@ -112,10 +112,13 @@ def _sparse(name: str, data: Dataset, args: argparse.Namespace) -> Found:
     features = depl.TfidfFeatures(**_given(args, "features"))
     X, X_dev = features.fit_transform(data.train.texts), features.transform(data.dev.texts)
     settings = _given(args, name)
-    if name == "dismec":
+    model: Any
+    if name == "svm":
+        model = depl.OneVsAllSVM(seed=args.seed, **settings)
+    elif name == "dismec":
         from systems.dismec import dismec
 
-        model: Any = dismec(**settings)
+        model = dismec(**settings)
     else:
         from systems.pfastrexml import PfastreXML
 

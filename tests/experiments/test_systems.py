@@ -277,3 +277,41 @@ def test_two_systems_are_compared_on_the_documents_that_both_ranked(
     monkeypatch.setattr(sys, "argv", [*command[:3], "Nobody", *command[4:]])
     with pytest.raises(DeplError, match="no ranking of 'Nobody'"):
         significance.main()
+
+
+@pytest.fixture
+def checking(monkeypatch):
+    monkeypatch.syspath_prepend(EXPERIMENTS / "encoders")
+    import checking
+
+    yield checking
+    del sys.modules["checking"]
+
+
+def test_an_encoder_that_gives_other_states_is_not_saved(checking, tiny_folder, tmp_path):
+    import torch
+
+    from depl.neural.encoder_files import find_encoder, load_encoder
+
+    bert = load_encoder(tiny_folder).bert
+
+    def states(ids):
+        with torch.inference_mode():
+            return bert(input_ids=torch.tensor([ids])).last_hidden_state[0].numpy()
+
+    with pytest.raises(SystemExit, match=r"differs by .* not saved"):
+        checking.save_checked(bert, tiny_folder, tmp_path / "far", lambda ids: states(ids) + 0.1)
+    assert not (tmp_path / "far").exists()
+    assert checking.save_checked(bert, tiny_folder, tmp_path / "near", states) == 4
+    again = load_encoder(find_encoder(str(tmp_path / "near"))).bert
+    assert torch.equal(
+        again.embeddings.word_embeddings.weight, bert.embeddings.word_embeddings.weight
+    )
+
+
+def test_a_file_that_is_not_the_one_meant_is_refused(checking, tmp_path):
+    (tmp_path / "file").write_bytes(b"abc")
+    wanted = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    checking.check_sha256(tmp_path / "file", wanted)
+    with pytest.raises(SystemExit, match="another file than was meant"):
+        checking.check_sha256(tmp_path / "file", wanted[::-1])
