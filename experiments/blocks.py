@@ -10,6 +10,7 @@ from measured import TAIL, UNSEEN, Measured, Score, value
 from paper import (
     ABLATION_METRICS,
     ABLATIONS,
+    BRANCHES,
     COUNTERPART,
     LINEAR_PEERS,
     OTHERS,
@@ -124,6 +125,25 @@ def table_6(measured: Measured) -> str:
     notes = [f"Each difference is to DEPL with the same seed. {_seeds_used(measured, there)}"]
     notes.append(missing(s for s in ABLATIONS if s not in there))
     return "\n".join(lines) + "\n\n" + paragraph(*notes)
+
+
+def recipe_branches(measured: Measured) -> str:
+    """Whole recipes by compare.py, branch by branch."""
+    found: dict[str, list[str]] = {}
+    for system in measured.reports:
+        branch, _, recipe = system.partition(", ")
+        if branch in BRANCHES and recipe.startswith(("paper's settings", "our settings")):
+            found.setdefault(recipe, []).append(branch)
+    if not found:
+        return f"Not measured yet: {measured.corpus}."
+    metrics = ("P@1", "P@5", "PSP@1", "PSP@5", TAIL)
+    lines = _head(["", *metrics])
+    for recipe in sorted(found, key=lambda x: (not x.startswith("our"), x)):
+        lines.append(row([f"**{recipe}**", *[""] * len(metrics)]))
+        for branch in (b for b in BRANCHES if b in found[recipe]):
+            scores = [measured.score(f"{branch}, {recipe}", m) for m in metrics]
+            lines.append(row([BRANCHES[branch], *(_cell(s, spread=True) for s in scores)]))
+    return "\n".join(lines)
 
 
 def _seeds_used(measured: Measured, systems: Iterable[str]) -> str:

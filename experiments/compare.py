@@ -69,7 +69,8 @@ def _measure(
 ) -> None:
     """Fit one system, and keep what it says of the dev split; ``rows`` tell whether it is there."""
     corpus = args.corpus.resolve().name
-    path = args.results / f"{corpus}-systems{'' if seed is None else f'-seed{seed}'}.json"
+    kind = "systems" if name in SYSTEMS else "recipes"
+    path = args.results / f"{corpus}-{kind}{'' if seed is None else f'-seed{seed}'}.json"
     if not args.redo and rows <= set(read_systems(path)):
         print(f"{path} has {name}; --redo measures it again.")
         return
@@ -104,6 +105,7 @@ def _rankings(name: str, data: Dataset, args: argparse.Namespace) -> Iterator[Fo
         recipe = RECIPES[name]
         run = prepare(data.train, args.out / data.name, recipe.base, _changes(args))
         settings = run.config().changed(recipe.changes).to_dict()
+        settings["encoder"]["name"] = Path(args.encoder).name
         for branch, ranking in rankings(run, recipe, data.dev, K):
             yield Found(f"{branch}, {name}", ranking, settings)
 

@@ -33,6 +33,14 @@ RECIPES = {
     "fusion, frozen encoder": "all parts, with a frozen encoder, two CPU cores",
     "fusion": "all parts, trained on a GPU",
 }
+# The branches of a recipe that compare.py trains.
+BRANCHES = {
+    "classifier": "BERT classifier, before",
+    "depl": "DEPL",
+    "depl+c": "DEPL+c",
+    "depl+c retrieval": "its retrieval branch alone",
+    "depl+c classifier": "its classifier alone",
+}
 SEEN_ONLY = "fusion, seen labels only"  # labels without a training document left out
 CURVES = ("svm", "classifier", "depl", "fusion")  # of Figure 1
 # Figure 4: the length of a label's text, from none at all.

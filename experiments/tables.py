@@ -5,8 +5,8 @@
 
 What stands between ``<!-- results: NAME -->`` and ``<!-- end -->`` is replaced. NAME is settings,
 table1, figure3, figure4, or one of summary, recipes, unseen, table3, table4, table6, seeds,
-figure1, table5, keywords and theory with a corpus behind it: table3-eurlex57k. Figures go to
-docs/images.
+branches, figure1, table5, keywords and theory with a corpus behind it: table3-eurlex57k. Figures
+go to docs/images.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "table4": blocks.table_4,
     "table6": blocks.table_6,
     "seeds": blocks.per_seed,
+    "branches": blocks.recipe_branches,
 }
 KEYWORDS = {"table5": keyword_blocks.example_table, "keywords": keyword_blocks.measure_table}
 THEORY = "theory"
