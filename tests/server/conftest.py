@@ -136,9 +136,9 @@ def served() -> Callable:
     return running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """One Chromium for all pages."""
+    """One Chromium for the pages of a file: its event loop must not be that of other tests."""
     sync_api = pytest.importorskip("playwright.sync_api")
     names = ("chromium", "chromium-browser", "google-chrome")
     path = next(filter(None, map(shutil.which, names)), None)
