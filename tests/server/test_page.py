@@ -335,7 +335,7 @@ def test_a_new_label_is_suggested_at_once_and_undone(visit: Opener, address: str
     new.get_by_role("link", name="More about this label").click()
     expect(page.get_by_role("heading", name="Rail <b>signalling</b>")).to_be_focused()
     page.get_by_role("button", name="Does it fit the current document?").click()
-    expect(page.locator(".in-document .parts li")).to_have_count(2)
+    expect(page.locator(".in-document .parts li")).to_have_count(3)
     page.get_by_role("button", name="Edit").click()
     edit = page.get_by_role("dialog")
     expect(edit.get_by_label("ID", exact=True)).to_be_hidden()
@@ -431,7 +431,7 @@ def test_with_the_keyboard_alone(page: Page) -> None:
     assert second != first
     assert page.locator("button.label[tabindex='0']").count() == 1
     page.keyboard.press("Enter")
-    expect(page.locator(f"#list > li[data-id='{second}'] .words")).to_be_visible()
+    expect(page.locator(f"#list > li[data-id='{second}'] .words").first).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(".why:visible")).to_have_count(0)
     page.keyboard.press("End")
