@@ -73,6 +73,13 @@ def test_no_pairs_at_all_give_a_model_that_goes_by_what_is_usual():
     assert np.isfinite(model.offsets).all()
 
 
+def test_a_number_of_examples_that_no_label_has_takes_the_weights_of_fewer():
+    few = np.full((3, N), 0.5, np.float32), np.ones(3, bool), 1.0
+    model = NewcomerModel.fit([pairs(1), pairs(2), few, few])
+    np.testing.assert_array_equal(model.weights[2:], model.weights[[1, 1]])
+    assert (model.offsets[2:] == model.offsets[1]).all()
+
+
 def test_it_is_kept_and_what_is_damaged_is_told(model, tmp_path):
     assert NewcomerModel.load(tmp_path) is None
     model.save(tmp_path)

@@ -31,6 +31,7 @@ STEPS = (0, 1, 3, 10)  # numbers of examples with weights of their own
 
 _FILE = "newcomers.json"
 _USUAL, _SPREAD = 1.0, 2.0  # what a weight is expected to be, before any label was rehearsed
+_LEAST = 20  # pairs of a document and a label that it carries, to learn from
 _SAME = 1 - 1e-4  # cosine of a document with an example that it is itself
 
 
@@ -62,7 +63,11 @@ class NewcomerModel:
             document carries the label, and the share of all pairs that it does not carry which
             are among them.
         """
-        solved = [_logistic(*pairs) for pairs in rehearsed]
+        solved = [_logistic(*rehearsed[0])]
+        for pairs in rehearsed[1:]:
+            # A small run has no labels with so many documents: fewer examples must do.
+            enough = pairs[1].sum() >= _LEAST
+            solved.append(_logistic(*pairs) if enough else solved[-1])
         return cls(np.stack([w for w, _ in solved]), np.array([offset for _, offset in solved]))
 
     def probabilities(
