@@ -9,7 +9,7 @@ import pytest
 
 from depl.core.corpus import Label
 from depl.fusion.newcomers import STEPS
-from depl.labels.rehearsal import rehearse
+from depl.labels.simulation import simulate_newcomers
 from depl.model.classifier import Classifier
 from depl.run.folder import Run
 
@@ -107,10 +107,10 @@ def test_names_without_a_known_word_are_told(model, caplog):
     assert not caplog.records
 
 
-def test_a_run_of_an_earlier_version_rehearses_when_a_label_is_added(model, own_run):
+def test_a_run_of_an_earlier_version_simulates_newcomers_when_a_label_is_added(model, own_run):
     run = Run.open(own_run)
     kept = run.newcomer_model()
-    again = rehearse(run)
+    again = simulate_newcomers(run)
     # The same choice of labels and documents; only the ranks may be cut elsewhere.
     np.testing.assert_allclose(again.weights, kept.weights, atol=0.05)
     assert kept.weights.shape[0] == len(STEPS)

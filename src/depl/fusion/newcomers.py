@@ -4,8 +4,8 @@ The fusion cannot say: it has learnt what scores mean that an SVM gives labels t
 for. Where it was asked, an example could make a label less probable than its name alone. So labels
 that were added have a model of their own, a logistic regression on the evidence for them
 (``depl.sparse.evidence``), fitted on labels of the run that play newcomers
-(``depl.labels.rehearsal``). It gives probabilities, as the fusion does, by which the labels of both
-are ranked together.
+(``depl.labels.simulation``). It gives probabilities, as the fusion does, by which the labels of
+both are ranked together.
 
 There is one set of weights for 0 examples, and one each for 1, 3 and 10; between them the weights
 follow the logarithm of the number. A weight is never negative: more evidence never makes a label
@@ -30,7 +30,7 @@ from depl.sparse.evidence import COLUMNS, NEAREST
 STEPS = (0, 1, 3, 10)  # numbers of examples with weights of their own
 
 _FILE = "newcomers.json"
-_USUAL, _SPREAD = 1.0, 2.0  # what a weight is expected to be, before any label was rehearsed
+_USUAL, _SPREAD = 1.0, 2.0  # what a weight is expected to be, before any label was simulated
 _LEAST = 20  # pairs of a document and a label that it carries, to learn from
 _SAME = 1 - 1e-4  # cosine of a document with an example that it is itself
 
@@ -52,19 +52,19 @@ class NewcomerModel:
 
     @classmethod
     def fit(
-        cls, rehearsed: Sequence[tuple[NDArray[np.float32], NDArray[np.bool_], float]]
+        cls, simulated: Sequence[tuple[NDArray[np.float32], NDArray[np.bool_], float]]
     ) -> NewcomerModel:
         """Learn from labels that play newcomers.
 
         Parameters
         ----------
-        rehearsed : sequence of (evidence, carried, share)
+        simulated : sequence of (evidence, carried, share)
             For each of ``STEPS``: the evidence of some pairs of document and label, whether the
             document carries the label, and the share of all pairs that it does not carry which
             are among them.
         """
-        solved = [_logistic(*rehearsed[0])]
-        for pairs in rehearsed[1:]:
+        solved = [_logistic(*simulated[0])]
+        for pairs in simulated[1:]:
             # A small run has no labels with so many documents: fewer examples must do.
             enough = pairs[1].sum() >= _LEAST
             solved.append(_logistic(*pairs) if enough else solved[-1])

@@ -25,7 +25,7 @@ from depl.labels.computed import LAYOUT, Computed, decoded
 from depl.labels.fewshot import LabelMaker
 from depl.labels.journal import Edit, Entry, Journal, in_force
 from depl.labels.overlay import Overlay, Revert
-from depl.labels.rehearsal import rehearse
+from depl.labels.simulation import simulate_newcomers
 from depl.run.folder import Run
 from depl.run.state import State
 
@@ -97,7 +97,7 @@ class LabelEditor:
             return None  # the encoder knows more of a new label than its words do
         if self._newcomer_model is None and self._finished:
             # A run of an earlier version does without until now.
-            self._newcomer_model = self._run.newcomer_model() or rehearse(self._run)
+            self._newcomer_model = self._run.newcomer_model() or simulate_newcomers(self._run)
         return self._newcomer_model
 
     @contextmanager

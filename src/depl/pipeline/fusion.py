@@ -7,7 +7,7 @@ import numpy as np
 from depl.core.ranking import Ranking
 from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Thresholds
-from depl.labels.rehearsal import rehearse
+from depl.labels.simulation import simulate_newcomers
 from depl.pipeline.work import Work
 
 
@@ -42,4 +42,4 @@ def make_fusion(work: Work) -> None:
     usual = np.rint(counts.mean(axis=0)).astype(np.int64)
     Thresholds.fit(fusion.cross_fitted_, Y[fusion.fitted_on_], usual).save(work.folder)
     if not config.neural:
-        rehearse(run, rankings["svm"], seed=config.seed).save(work.folder)
+        simulate_newcomers(run, rankings["svm"], seed=config.seed).save(work.folder)

@@ -33,7 +33,9 @@ _BLOCK = 500  # documents whose evidence is in memory at a time
 _NEGATIVES = 20  # pairs that do not belong together, for one that does
 
 
-def rehearse(run: Run, held_out: Ranking | None = None, *, seed: int = 0) -> NewcomerModel:
+def simulate_newcomers(
+    run: Run, held_out: Ranking | None = None, *, seed: int = 0
+) -> NewcomerModel:
     """Let labels of a run play newcomers.
 
     Parameters
@@ -52,8 +54,8 @@ def rehearse(run: Run, held_out: Ranking | None = None, *, seed: int = 0) -> New
     documents = documents[some]
     ranked = _ranked(run, X, documents) if held_out is None else held_out.take(some)
     seen = profiles(ranked, Y.shape[1])
-    rehearsal = _Rehearsal(X, Y, names, svm, documents, seen, rng)
-    return NewcomerModel.fit([rehearsal.step(n) for n in STEPS])
+    simulation = _Simulation(X, Y, names, svm, documents, seen, rng)
+    return NewcomerModel.fit([simulation.step(n) for n in STEPS])
 
 
 def _ranked(run: Run, X: csr_array, documents: NDArray[np.int64]) -> Ranking:
@@ -63,7 +65,7 @@ def _ranked(run: Run, X: csr_array, documents: NDArray[np.int64]) -> Ranking:
     return Ranking.concatenate(ranked).take(np.argsort(np.argsort(fold, kind="stable")))
 
 
-class _Rehearsal:
+class _Simulation:
     """The labels and documents of one run, and what the SVM sees in the documents."""
 
     def __init__(
