@@ -29,6 +29,7 @@ PAPER: dict[str, tuple[str, str]] = {
     "features.max_df": ("0.7", ""),
     "features.sublinear_tf": (NOT_SAID, ""),
     "linear.loss": ("hinge", "its square is the usual choice in the field"),
+    "linear.solver": ("one-vs-all", ""),
     "linear.C": (NOT_SAID, "for the squared hinge"),
     "linear.C_grid": (NOT_SAID, ""),
     "linear.cull": (NOT_THERE, "small weights are noise"),

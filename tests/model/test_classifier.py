@@ -70,16 +70,17 @@ def test_five_labels_are_the_default(model: Classifier):
     assert model.predict(["wine"]).k == 5
 
 
-def test_labels_without_training_documents_are_never_suggested(model: Classifier):
+def test_labels_without_training_documents_are_suggested_by_name_alone(model: Classifier):
     texts = ["bee-keeping: bees, honey, apiculture", "", "wine"]
-    ranking = model.predict(texts, k=20)
     unseen = model.labels.index("77")
-    assert unseen not in ranking.indices
-    for row, scores in zip(ranking.indices.tolist(), ranking.scores.tolist(), strict=True):
+    ranking = model.predict(texts, k=20)
+    assert [unseen in row for row in ranking.indices.tolist()] == [True, False, False]
+    assert [len(row) for row in ranking.rows(model.labels)] == [12, 11, 11]
+    by_svm = model.all_rankings(texts, k=20)["svm"]
+    for row, scores in zip(by_svm.indices.tolist(), by_svm.scores.tolist(), strict=True):
         assert sorted(row[:11]) == list(range(11))  # all others are there, once
         assert row[11:] == [-1] * 9
         assert scores[11:] == [-np.inf] * 9
-    assert [len(row) for row in ranking.rows(model.labels)] == [11, 11, 11]
 
 
 def test_text_without_a_known_word_is_ranked_by_the_biases(model: Classifier):

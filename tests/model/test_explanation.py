@@ -106,12 +106,16 @@ def test_matched_words_stand_where_they_are_said_to(model):
             assert lemmatize(TEXT[a:b].lower(), lang="en").lower() == match.term
 
 
-def test_name_words_add_up_to_the_cosine_with_the_best_name(model):
+def test_name_words_add_up_to_their_share_of_the_cosine_with_the_best_name(model):
     text = "Honey production: the production of honey by bees"
     e = model.explain(text, "77")
     x = model.features.transform([text]).toarray()[0]
     names = model.names.names.toarray()[model.names.owner == 11]
-    assert sum(m.contribution for m in e.name_words) == pytest.approx(max(names @ x, default=0))
+    best = names[np.argmax(names @ x)] * x
+    words = [" " not in term for term in model.features.terms_]
+    assert {m.term for m in e.name_words} == {"honey", "production"}
+    assert sum(m.contribution for m in e.name_words) == pytest.approx(best[words].sum())
+    assert best[words].sum() < best.sum()  # two words in a row count, too
     assert e.svm is None
     assert e.keywords == []
 

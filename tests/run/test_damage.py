@@ -34,6 +34,7 @@ READ = (
     "descriptions/names.safetensors",
     "descriptions/descriptions.parquet",
     "fusion/fusion.json",
+    "fusion/newcomers.json",
     "fusion/thresholds.json",
     "fusion/trees.safetensors",
 )

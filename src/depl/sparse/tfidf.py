@@ -193,7 +193,7 @@ class TfidfFeatures:
         Examples
         --------
         >>> features = TfidfFeatures(min_df=1, max_df=1.0, language="en").fit(["wine", "beer"])
-        >>> features.unknown_terms(["Monopiles and wines"])
+        >>> features.unknown_terms(["A monopile and wines"])
         ['monopile']
         """
         if not hasattr(self, "terms_"):
