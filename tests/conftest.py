@@ -16,7 +16,8 @@ settings.register_profile("depl", deadline=None)
 settings.load_profile("depl")
 
 # Files that take longest, so that they do not start last and keep one of two workers waiting.
-LONGEST = ("test_demo", "test_page", "test_neural", "test_resuming", "test_predict", "test_fit")
+LONGEST = ("test_demo", "test_cluster", "test_predict", "test_resuming", "test_page")
+LONGEST += ("test_page_work", "test_notebooks", "test_neural", "test_fit", "test_systems")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

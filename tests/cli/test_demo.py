@@ -15,9 +15,9 @@ def demo(tmp_path_factory):
     # Shorter texts: whole ones take minutes on a processor without 8-bit instructions.
     shorter = (
         "features.pairs=no",
-        "encoder.max_tokens=40",
-        "descriptions.max_tokens=6",
-        "retrieval.epochs=6",
+        "encoder.max_tokens=12",
+        "descriptions.max_tokens=4",
+        "retrieval.epochs=2",
     )
     command = ["demo", "--out", str(out), *(x for s in shorter for x in ("--set", s))]
     result = CliRunner().invoke(app, command, catch_exceptions=False)
