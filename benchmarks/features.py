@@ -23,7 +23,7 @@ from depl.sparse.tfidf import TfidfFeatures
 texts = json.load(open(sys.argv[2]))
 features = TfidfFeatures(analyzer=sys.argv[1])
 if sys.argv[1] == "spacy":
-    from depl.sparse.tfidf import load_spacy
+    from depl.sparse.words import load_spacy
     load_spacy("en")
 start = time.perf_counter()
 X = features.fit_transform(texts)

@@ -20,7 +20,7 @@ from depl.neural.encoder import encode
 from depl.neural.encoder_files import DEFAULT_ENCODER, find_encoder, load_encoder
 from depl.neural.retriever import unit_vectors
 from depl.neural.tokens import load_tokenizer, tokenize
-from depl.sparse.tfidf import WORD
+from depl.sparse.words import WORD
 
 BEST, TERMS, HARD, MAX_TOKENS = 6, 12, 10, 256  # labels and terms to show; depl's settings
 

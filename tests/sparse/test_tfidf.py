@@ -24,6 +24,7 @@ from depl.core.workers import map_in_processes
 from depl.sparse import tfidf
 from depl.sparse.languages import fold
 from depl.sparse.tfidf import TfidfFeatures
+from depl.sparse.words import load_spacy
 
 COMMON = ["wine", "Wine", "WINES", "grape", "1408", "71", "a", "x_y", "don't", "naïve", "STRASSE"]
 ODD = ["ß", "İstanbul", "été", "汉字", "データ", "e\u0301", "ﬁne"]
@@ -343,10 +344,10 @@ def toy_spacy(monkeypatch) -> Iterator[list[str]]:
         load=lambda name, exclude: pipeline(f"load {name}"),
         blank=lambda language: pipeline(f"blank {language}"),
     )
-    tfidf.load_spacy.cache_clear()
+    load_spacy.cache_clear()
     monkeypatch.setitem(sys.modules, "spacy", toy)
     yield made
-    tfidf.load_spacy.cache_clear()
+    load_spacy.cache_clear()
 
 
 def test_missing_spacy_is_said_with_the_way_to_get_it(toy_spacy, monkeypatch):

@@ -16,13 +16,10 @@ from __future__ import annotations
 
 import logging
 import operator
-import re
-import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
-from functools import lru_cache, partial
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from depl.core.errors import ConfigError, CorpusError, MissingExtraError, NotFittedError
+from depl.core.errors import CorpusError, NotFittedError
 from depl.core.executor import Executor, LocalExecutor
 from depl.core.progress import track
 from depl.core.storage import read_settings, read_table, write_json, write_table
@@ -38,16 +35,14 @@ from depl.core.texts import as_texts
 from depl.core.workers import cores
 from depl.sparse import languages
 from depl.sparse.languages import fold
+from depl.sparse.words import WORD, Analyzer, counter, load_for, pair
 
 _logger = logging.getLogger("depl.sparse")
-
-Analyzer = Literal["simplemma", "spacy", "words"]
 
 Pairs = Literal["auto", "yes", "no"]
 
 _SETTINGS = ("analyzer", "language", "pairs", "min_df", "max_df", "sublinear_tf")
 
-WORD = re.compile(r"\w\w+")
 _CHUNK = 1_000  # documents a worker takes at a time
 _AHEAD = 4  # chunks per worker that are on their way to it
 _PORTION = 4_096  # documents that are weighted at a time
@@ -249,7 +244,7 @@ class TfidfFeatures:
         if not hasattr(self, "terms_"):
             raise NotFittedError(self)
         if self.analyzer == "spacy":
-            tokens = [t for t in _load_for(self.language_, text)(text) if WORD.match(t.text)]
+            tokens = [t for t in load_for(self.language_, text)(text) if WORD.match(t.text)]
             words = [(fold(t.lemma_), t.idx, t.idx + len(t.text)) for t in tokens]
         else:
             folded = fold(text)
@@ -314,7 +309,7 @@ class TfidfFeatures:
             return list(forms)  # spaCy's forms are lemmas already: it needs the sentence
         words = [form for form in forms if " " not in form]
         lemma = dict(zip(words, languages.lemmas(words, self.language_), strict=True))
-        return [lemma.get(form) or _pair(*map(lemma.__getitem__, form.split())) for form in forms]
+        return [lemma.get(form) or pair(*map(lemma.__getitem__, form.split())) for form in forms]
 
     def _count_forms(
         self, texts: Sequence[str], executor: Executor | None = None
@@ -323,33 +318,15 @@ class TfidfFeatures:
         chunks = [texts[i : i + _CHUNK] for i in range(0, len(texts), _CHUNK)] or [[]]
         position: defaultdict[str, int] = defaultdict(count().__next__)
         parts = []
-        counter = _counter(self.analyzer, self.language_, self.pairs_)
+        count_chunk = counter(self.analyzer, self.language_, self.pairs_)
         jobs = min(self.n_jobs or cores(), len(chunks))
         executor = executor or LocalExecutor(jobs if len(texts) >= _SERIAL_BELOW else 1)
-        done = executor.map(operator.call, counter, chunks, compiled=False, ahead=_AHEAD)
+        done = executor.map(operator.call, count_chunk, chunks, compiled=False, ahead=_AHEAD)
         for forms, counts in track(done, "words", total=len(texts), step=_CHUNK):
             here = np.fromiter(map(position.__getitem__, forms), np.int64, len(forms))
             parts.append((here, counts))
         shaped = [_add_columns(counts, here, len(position)) for here, counts in parts]
         return list(position), csr_array(vstack(shaped, format="csr"))
-
-
-def _counter(
-    analyzer: Analyzer, language: str, pairs: bool
-) -> Callable[[Sequence[str]], tuple[list[str], csr_array]]:
-    if analyzer == "spacy":
-        return SpacyCounter(language, pairs)
-    return partial(count_lower_cased, pairs=pairs)
-
-
-def count_lower_cased(texts: Sequence[str], *, pairs: bool) -> tuple[list[str], csr_array]:
-    """Distinct lower-cased words of the texts, and pairs; and documents x words counts."""
-    return _count((WORD.findall(fold(text)) for text in texts), pairs)
-
-
-def _pair(first: str, second: str) -> str:
-    """The term for two words in a row."""
-    return f"{first} {second}"
 
 
 def _are_pairs(terms: Sequence[str]) -> NDArray[np.bool_]:
@@ -363,53 +340,6 @@ def _are_short(texts: Sequence[str]) -> bool:
     return words <= min(_SHORT, _FEW / max(1, len(texts)))
 
 
-class SpacyCounter:
-    """Counts the lemmas that spaCy's pipeline gives words in their sentences."""
-
-    def __init__(self, language: str, pairs: bool) -> None:
-        self.language = language
-        self.pairs = pairs
-
-    def __call__(self, texts: Sequence[str]) -> tuple[list[str], csr_array]:
-        """Distinct lower-cased lemmas of the texts, and documents x lemmas counts."""
-        composed = [unicodedata.normalize("NFC", text) for text in texts]
-        nlp = _load_for(self.language, *composed)
-        documents = nlp.pipe(composed, batch_size=64)
-        lemmas = ([fold(t.lemma_) for t in doc if WORD.match(t.text)] for doc in documents)
-        return _count(lemmas, self.pairs)
-
-
-@lru_cache(maxsize=1)
-def load_spacy(language: str):  # type: ignore[no-untyped-def]  # noqa: ANN201 - spaCy is an extra
-    """The language's small trained pipeline if it is installed, else spaCy's table of lemmas."""
-    try:
-        import spacy
-    except ImportError:
-        raise MissingExtraError("spacy", "spacy", "The spaCy analyzer") from None
-    kind = "web" if language in ("en", "zh") else "news"
-    name = f"{language}_core_{kind}_sm"
-    if spacy.util.is_package(name):
-        return spacy.load(name, exclude=["parser", "ner"])
-    try:
-        nlp = spacy.blank(language)
-        nlp.add_pipe("lemmatizer", config={"mode": "lookup"})
-        nlp.initialize()
-    except (ImportError, ValueError) as error:
-        raise ConfigError(
-            f"spaCy has neither the pipeline {name} nor a table of lemmas for the language "
-            f"{language!r} ({error}). Install one of them, or set features.analyzer to "
-            f"'simplemma' or 'words'."
-        ) from error
-    return nlp
-
-
-def _load_for(language: str, *texts: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    """The pipeline with room for the longest of these texts."""
-    nlp = load_spacy(language)
-    nlp.max_length = max(nlp.max_length, max(map(len, texts), default=0) + 1)
-    return nlp
-
-
 def _commonest_spellings(terms: Sequence[str], weights: NDArray[Any]) -> list[str]:
     """Each term, or the one with the largest weight among those that are equal by case folding."""
     total: defaultdict[str, float] = defaultdict(float)
@@ -419,20 +349,6 @@ def _commonest_spellings(terms: Sequence[str], weights: NDArray[Any]) -> list[st
     for term in sorted(total, key=lambda term: (-total[term], term)):
         best.setdefault(term.casefold(), term)
     return [best[term.casefold()] for term in terms]
-
-
-def _count(documents: Iterator[list[str]], pairs: bool) -> tuple[list[str], csr_array]:
-    if pairs:
-        documents = (words + [_pair(a, b) for a, b in pairwise(words)] for words in documents)
-    position: defaultdict[str, int] = defaultdict(count().__next__)
-    rows = [np.fromiter(map(position.__getitem__, words), np.int32) for words in documents]
-    indptr = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(row) for row in rows], out=indptr[1:])
-    indices = np.concatenate(rows) if rows else np.empty(0, np.int32)
-    ones = np.ones(len(indices), np.float32)
-    counts = csr_array((ones, indices, indptr), shape=(len(rows), len(position)))
-    counts.sum_duplicates()
-    return list(position), counts
 
 
 def _add_columns(counts: csr_array, column: NDArray[np.int64], n_columns: int) -> csr_array:

@@ -1,0 +1,101 @@
+"""Words of texts, and pairs of words in a row: found and counted, by spaCy if it is asked for."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import count, pairwise
+from typing import Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from depl.core.errors import ConfigError, MissingExtraError
+from depl.sparse.languages import fold
+
+Analyzer = Literal["simplemma", "spacy", "words"]
+
+WORD = re.compile(r"\w\w+")
+
+
+def counter(
+    analyzer: Analyzer, language: str, pairs: bool
+) -> Callable[[Sequence[str]], tuple[list[str], csr_array]]:
+    """From texts to their distinct words and documents x words counts; can go to a process."""
+    if analyzer == "spacy":
+        return SpacyCounter(language, pairs)
+    return partial(count_lower_cased, pairs=pairs)
+
+
+def count_lower_cased(texts: Sequence[str], *, pairs: bool) -> tuple[list[str], csr_array]:
+    """Distinct lower-cased words of the texts, and pairs; and documents x words counts."""
+    return _count((WORD.findall(fold(text)) for text in texts), pairs)
+
+
+def pair(first: str, second: str) -> str:
+    """The term for two words in a row."""
+    return f"{first} {second}"
+
+
+class SpacyCounter:
+    """Counts the lemmas that spaCy's pipeline gives words in their sentences."""
+
+    def __init__(self, language: str, pairs: bool) -> None:
+        self.language = language
+        self.pairs = pairs
+
+    def __call__(self, texts: Sequence[str]) -> tuple[list[str], csr_array]:
+        """Distinct lower-cased lemmas of the texts, and documents x lemmas counts."""
+        composed = [unicodedata.normalize("NFC", text) for text in texts]
+        nlp = load_for(self.language, *composed)
+        documents = nlp.pipe(composed, batch_size=64)
+        lemmas = ([fold(t.lemma_) for t in doc if WORD.match(t.text)] for doc in documents)
+        return _count(lemmas, self.pairs)
+
+
+@lru_cache(maxsize=1)
+def load_spacy(language: str):  # type: ignore[no-untyped-def]  # noqa: ANN201 - spaCy is an extra
+    """The language's small trained pipeline if it is installed, else spaCy's table of lemmas."""
+    try:
+        import spacy
+    except ImportError:
+        raise MissingExtraError("spacy", "spacy", "The spaCy analyzer") from None
+    kind = "web" if language in ("en", "zh") else "news"
+    name = f"{language}_core_{kind}_sm"
+    if spacy.util.is_package(name):
+        return spacy.load(name, exclude=["parser", "ner"])
+    try:
+        nlp = spacy.blank(language)
+        nlp.add_pipe("lemmatizer", config={"mode": "lookup"})
+        nlp.initialize()
+    except (ImportError, ValueError) as error:
+        raise ConfigError(
+            f"spaCy has neither the pipeline {name} nor a table of lemmas for the language "
+            f"{language!r} ({error}). Install one of them, or set features.analyzer to "
+            f"'simplemma' or 'words'."
+        ) from error
+    return nlp
+
+
+def load_for(language: str, *texts: str):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    """The pipeline with room for the longest of these texts."""
+    nlp = load_spacy(language)
+    nlp.max_length = max(nlp.max_length, max(map(len, texts), default=0) + 1)
+    return nlp
+
+
+def _count(documents: Iterator[list[str]], pairs: bool) -> tuple[list[str], csr_array]:
+    if pairs:
+        documents = (words + [pair(a, b) for a, b in pairwise(words)] for words in documents)
+    position: defaultdict[str, int] = defaultdict(count().__next__)
+    rows = [np.fromiter(map(position.__getitem__, words), np.int32) for words in documents]
+    indptr = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(row) for row in rows], out=indptr[1:])
+    indices = np.concatenate(rows) if rows else np.empty(0, np.int32)
+    ones = np.ones(len(indices), np.float32)
+    counts = csr_array((ones, indices, indptr), shape=(len(rows), len(position)))
+    counts.sum_duplicates()
+    return list(position), counts
