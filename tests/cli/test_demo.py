@@ -10,13 +10,13 @@ from depl.model.classifier import Classifier
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory):
+def demo(tiny_folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("demo") / "run"
-    # Shorter texts: whole ones take minutes on a processor without 8-bit instructions.
+    # A tiny encoder: the one that is installed takes a minute to read all pages.
     shorter = (
         "features.pairs=no",
-        "encoder.max_tokens=12",
-        "descriptions.max_tokens=4",
+        f"encoder.name='{tiny_folder}'",
+        "encoder.max_tokens=24",
         "retrieval.epochs=2",
     )
     command = ["demo", "--out", str(out), *(x for s in shorter for x in ("--set", s))]

@@ -55,8 +55,8 @@ def executor(cluster: Any) -> Iterator[RayExecutor]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def many_tasks() -> Iterator[None]:
-    """Several chunks and blocks, although the corpus is small."""
+def many_tasks(fitted_run: Path) -> Iterator[None]:
+    """Several chunks and blocks, although the corpus is small; not in the run of other tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tfidf, "_CHUNK", 7)
         patch.setattr(svm, "_NARROW", 4)
