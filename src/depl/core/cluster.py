@@ -106,23 +106,12 @@ class RayExecutor:
         shared = self._ray.put(payload)
         call = self._ray.remote(_call).options(max_retries=_TRIES)
         most = None if ahead is None else ahead * self.workers
-        pending: dict[Any, None] = {}
+        begin = partial(call.remote, function, shared)
+        return in_order(begin, self._result, tasks, most, self._drop)
 
-        def begin(task: T) -> Any:  # noqa: ANN401 - a reference to a result
-            reference = call.remote(function, shared, task)
-            pending[reference] = None
-            return reference
-
-        def result(reference: Any) -> R:  # noqa: ANN401
-            del pending[reference]
-            value: R = self._result(reference)
-            return value
-
-        try:
-            yield from in_order(begin, result, tasks, most)
-        finally:
-            for reference in pending:
-                self._ray.cancel(reference, force=True)
+    def _drop(self, references: Iterable[Any]) -> None:
+        for reference in references:
+            self._ray.cancel(reference, force=True)
 
     def _result(self, reference: Any) -> Any:  # noqa: ANN401
         errors = self._ray.exceptions

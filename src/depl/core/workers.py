@@ -51,9 +51,16 @@ def work_alone() -> None:
 
 
 def in_order(
-    begin: Callable[[T], F], result: Callable[[F], R], items: Iterable[T], ahead: int | None = None
+    begin: Callable[[T], F],
+    result: Callable[[F], R],
+    items: Iterable[T],
+    ahead: int | None = None,
+    drop: Callable[[Iterable[F]], None] = lambda _: None,
 ) -> Iterator[R]:
     """Begin the work on all items, or on so many ahead; yield the results in the items' order.
+
+    What nobody waits for any more, because of an error or since the iterator was closed, is given
+    to ``drop``.
 
     Examples
     --------
@@ -63,12 +70,15 @@ def in_order(
     (2, 3)
     """
     pending: deque[F] = deque()
-    for item in items:
-        pending.append(begin(item))
-        if len(pending) == ahead:
+    try:
+        for item in items:
+            pending.append(begin(item))
+            if len(pending) == ahead:
+                yield result(pending.popleft())
+        while pending:
             yield result(pending.popleft())
-    while pending:
-        yield result(pending.popleft())
+    finally:
+        drop(pending)
 
 
 def map_in_processes(
@@ -102,21 +112,13 @@ def map_in_threads(
         yield from map(function, items)
         return
     pool = thread_pool(threads or cores())
-    pending: set[Future[R]] = set()
+    yield from in_order(
+        lambda item: pool.submit(function, item), Future.result, items, ahead, _cancel
+    )
 
-    def begin(item: T) -> Future[R]:
-        future = pool.submit(function, item)
-        pending.add(future)
-        return future
 
-    def result(future: Future[R]) -> R:
-        pending.discard(future)
-        return future.result()
-
-    try:
-        yield from in_order(begin, result, items, ahead)
-    finally:
-        wait([future for future in pending if not future.cancel()])
+def _cancel(futures: Iterable[Future[R]]) -> None:
+    wait([future for future in futures if not future.cancel()])
 
 
 @cache
