@@ -52,17 +52,13 @@ def simulate_newcomers(
     documents = run.slice.held_out
     some = np.sort(rng.permutation(len(documents))[:_DOCUMENTS])
     documents = documents[some]
-    ranked = _ranked(run, X, documents) if held_out is None else held_out.take(some)
+    if held_out is None:
+        ranked = run.rank_held_out(X[documents], run.slice.fold[documents], SEEN)
+    else:
+        ranked = held_out.take(some)
     seen = profiles(ranked, Y.shape[1])
     simulation = _Simulation(X, Y, names, svm, documents, seen, rng)
     return NewcomerModel.fit([simulation.step(n) for n in STEPS])
-
-
-def _ranked(run: Run, X: csr_array, documents: NDArray[np.int64]) -> Ranking:
-    """Held-out documents, ranked by SVMs that did not see them."""
-    fold = run.slice.fold[documents]
-    ranked = [run.held_out_svm(f).rank(X[documents[fold == f]], SEEN) for f in np.unique(fold)]
-    return Ranking.concatenate(ranked).take(np.argsort(np.argsort(fold, kind="stable")))
 
 
 class _Simulation:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from depl.core.ranking import Ranking
 from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.labels.simulation import simulate_newcomers
@@ -16,16 +15,12 @@ def make_fusion(work: Work) -> None:
     run, config = work.run, work.config
     held_out, fold = run.slice.held_out, run.slice.fold[run.slice.held_out]
     X, depth = run.train_vectors()[held_out], config.fusion.depth
-    folds = range(run.slice.n_folds)
-    by_fold = [run.held_out_svm(f).rank(X[fold == f], depth, work.executor) for f in folds]
-    in_order = np.argsort(np.argsort(fold, kind="stable"))
     rankings = {
-        "svm": Ranking.concatenate(by_fold).take(in_order),
+        "svm": run.rank_held_out(X, fold, depth, work.executor),
         "names": run.names().rank(X, depth),
     }
-    counts = np.stack(
-        [np.bincount(run.Y[run.slice.rest(f)].indices, minlength=run.Y.shape[1]) for f in folds]
-    )
+    rests = [run.slice.rest(f) for f in range(run.slice.n_folds)]
+    counts = np.stack([np.bincount(run.Y[x].indices, minlength=run.Y.shape[1]) for x in rests])
     if config.neural:
         from depl.pipeline.neural import held_out_rankings
 

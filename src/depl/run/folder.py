@@ -45,6 +45,7 @@ from scipy.sparse import csr_array
 from depl.core import storage
 from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import RunError
+from depl.core.executor import Executor
 from depl.core.hashes import FileRecord, first_difference
 from depl.core.locks import locked
 from depl.core.ranking import Ranking
@@ -153,7 +154,7 @@ class Run:
     @property
     def learned(self) -> LearnedStates:
         """What was learnt from feedback since the run was fitted."""
-        return LearnedStates(self)
+        return LearnedStates(self.path, self.stages_version)
 
     def has(self, stage: str) -> bool:
         """Whether a stage is complete."""
@@ -284,6 +285,13 @@ class Run:
         """The SVM of the training documents that are not held out in a fold."""
         folder = self.verified("held_out", str(fold)) / str(fold)
         return load_linear(folder, n_threads=self.threads)
+
+    def rank_held_out(
+        self, X: csr_array, fold: NDArray[np.int64], k: int, executor: Executor | None = None
+    ) -> Ranking:
+        """Documents held out in these folds, each ranked by the SVM that has not seen it."""
+        ranked = [self.held_out_svm(f).rank(X[fold == f], k, executor) for f in np.unique(fold)]
+        return Ranking.concatenate(ranked).take(np.argsort(np.argsort(fold, kind="stable")))
 
     @cached_property
     def slice(self) -> Slice:

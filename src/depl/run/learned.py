@@ -12,9 +12,9 @@ learnt on: when the run is fitted again, it is no longer used.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,6 @@ from depl.core.hashes import FileRecord, first_difference, records
 from depl.sparse.keywords import Descriptions
 from depl.sparse.label_tree import load_linear
 from depl.sparse.svm import OneVsAllSVM
-
-if TYPE_CHECKING:
-    from depl.run.folder import Run
 
 _POINTER, _FACTS, _COUNTS = "current.json", "learned.json", "counts.safetensors"
 
@@ -72,13 +69,15 @@ class LearnedStates:
 
     Parameters
     ----------
-    run : Run
-        The run.
+    path : Path
+        The folder of the run.
+    stages : function
+        Gives the version of the run's stages.
     """
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self.folder = run.path / "learned"
+    def __init__(self, path: Path, stages: Callable[[], str]) -> None:
+        self._path, self._stages = path, stages
+        self.folder = path / "learned"
 
     def current(self) -> int:
         """The number of the state in use; 0 for the run as it was fitted."""
@@ -86,7 +85,7 @@ class LearnedStates:
         if not pointer.exists():
             return 0
         number: int = storage.read_json(pointer)["current"]
-        fits = number > 0 and self.lesson(number).stages == self._run.stages_version()
+        fits = number > 0 and self.lesson(number).stages == self._stages()
         return number if fits else 0
 
     def lesson(self, number: int) -> Lesson:
@@ -94,13 +93,13 @@ class LearnedStates:
         facts = storage.read_json(self._state(number) / _FACTS)
         return Lesson(**facts["lesson"])
 
-    def read(self, number: int) -> Learned:
-        """A state, if its files are what was written."""
+    def read(self, number: int, n_threads: int | None = None) -> Learned:
+        """A state, if its files are what was written; the threads are its SVM's."""
         self.check(number)
         folder = self._state(number)
         counts = storage.read_tensors(folder / _COUNTS, "train_counts", "n_train")
         return Learned(
-            load_linear(folder, n_threads=self._run.threads),
+            load_linear(folder, n_threads),
             Descriptions.load(folder),
             counts["train_counts"],
             int(counts["n_train"][0]),
@@ -110,11 +109,11 @@ class LearnedStates:
         """Refuse a state whose files are not what was written."""
         facts = storage.read_json(self._state(number) / _FACTS)
         files = {name: FileRecord.from_json(x) for name, x in facts["files"].items()}
-        wrong = first_difference(self._state(number), files, self._run.path)
+        wrong = first_difference(self._state(number), files, self._path)
         if wrong is not None:
             raise RunError(
                 f"{self._state(number) / wrong[0]} {wrong[1]}; do without it with: depl learn "
-                f"{self._run.path} --undo, or learn again with: depl learn {self._run.path}"
+                f"{self._path} --undo, or learn again with: depl learn {self._path}"
             )
 
     def keep(self, learned: Learned, lesson: Lesson) -> int:
@@ -143,8 +142,8 @@ class LearnedStates:
         number = self.current()
         if not number:
             raise RunError(
-                f"There is nothing to undo: {self._run.path} is as it was fitted. "
-                f"`depl learn {self._run.path}` learns from feedback."
+                f"There is nothing to undo: {self._path} is as it was fitted. "
+                f"`depl learn {self._path}` learns from feedback."
             )
         before: int = storage.read_json(self._state(number) / _FACTS)["before"]
         self._point_to(before if before in self._numbers() else 0)

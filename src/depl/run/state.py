@@ -78,7 +78,7 @@ class State:
     def load(cls, run: Run, parts: Sequence[str]) -> State:
         """The run as it was fitted; ``parts`` are those that its fusion combines."""
         number = run.learned.current()
-        learned = run.learned.read(number) if number else None
+        learned = run.learned.read(number, run.threads) if number else None
         described = run.descriptions() if learned is None else learned.descriptions
         counts, n_train = run.train_counts()
         state = cls(
