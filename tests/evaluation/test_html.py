@@ -74,6 +74,22 @@ def page_of(path, reports, title="A page", details=None):
     return path.read_text(encoding="utf-8")
 
 
+def test_the_page_opens_in_plain_sentences_and_shows_the_mistakes_of_the_best_run(
+    tmp_path, reports
+):
+    page = Page(page_of(tmp_path / "report.html", reports, details={"date": "2026-11-16"}))
+    opening = page.text[: page.text.index("Scores")]
+    assert "2026-11-16" in opening
+    assert "sparse: Of 5 suggestions" in opening
+    assert "popularity: Of 5 suggestions" in opening
+    assert "Mistakes of sparse" in page.text
+    mistakes = reports[0].mistakes
+    worst = next(row for row in page.rows if row[0].strip() == mistakes.missed[0].label.name)
+    assert str(mistakes.missed[0].missed) in worst
+    surest = next(x for x in mistakes.examples[0].suggested if not x.right)
+    assert f"wrong {surest.score:.2f} {surest.label.name}" in page.text
+
+
 def test_the_page_is_well_formed_with_unique_ids(tmp_path, reports):
     page = Page(page_of(tmp_path / "report.html", reports))
     assert len(page.ids) == len(set(page.ids))

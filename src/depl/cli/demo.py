@@ -13,6 +13,7 @@ from depl.cli.console import count, err, out, progress
 from depl.cli.evaluate import print_table
 from depl.cli.fit import fit_corpus
 from depl.cli.options import Overrides
+from depl.cli.report_details import report_details
 
 if TYPE_CHECKING:
     from depl.core.corpus import Corpus
@@ -70,6 +71,7 @@ def demo(
     _show(model, test)
     path = folder / "report" / "test.html"
     details = {"corpus": "docstrings of numpy, scipy and scikit-learn", "split": "test"}
+    details |= report_details([folder])
     write_report(path, [popular, *scored], title="depl demo", details=details)
     err.print(f"\nReport with figures: {escape(str(path))}")
     common = model.labels[int(np.argmax(model.train_counts))].id

@@ -25,6 +25,7 @@ from depl.cli.options import (
     TextColumns,
     VocabularyFile,
 )
+from depl.cli.report_details import report_details
 from depl.cli.taking import concepts
 from depl.core.errors import ConfigError
 
@@ -119,7 +120,8 @@ def evaluate(
         else:
             reports = [api.evaluate(Classifier.load(run), corpus, ks=ks, A=A, B=B) for run in runs]
     path = report or runs[0] / "report" / f"{found.report}.html"
-    details = {"corpus": found.name, "split": found.split, "documents": f"{len(corpus):,}"}
+    details = {"corpus": found.name, "documents": f"{len(corpus):,}, {found.split}"}
+    details |= report_details(runs)
     write_report(path, reports, title=f"{found.name}, {found.split}", details=details)
     if as_json:
         objects = [r.to_json() for r in reports]

@@ -46,15 +46,12 @@ def print_next(run: Path, corpus: Path | None = None) -> None:
 def _quality(run: Run) -> str | None:
     """How good the suggestions are for documents that were set aside; None without any."""
     from depl import api
+    from depl.evaluation.sentences import quality
     from depl.model.classifier import Classifier
 
     aside = run.aside()
     if aside is None:
         return None
     aside = aside.subset(range(min(len(aside), _MOST)))
-    scores = api.evaluate(Classifier.load(run.path), aside, ks=(_K,)).scores
-    right, found = _K * scores[f"P@{_K}"] / 100, scores[f"R@{_K}"]
-    return (
-        f"On the {count(len(aside), 'document')} set aside: of {_K} suggestions {right:.1f} are "
-        f"right; of a document's labels {found:.0f} % are among the first {_K}."
-    )
+    report = api.evaluate(Classifier.load(run.path), aside, ks=(_K,))
+    return f"On the {count(len(aside), 'document')} set aside: {quality(report)}."

@@ -28,7 +28,9 @@ from depl.evaluation.figures import (
     shown_bands,
     svg,
 )
+from depl.evaluation.mistakes import Mistakes
 from depl.evaluation.scores import BIN_SIZE, Report
+from depl.evaluation.sentences import summary
 from depl.evaluation.tables import Row, comparison, names
 
 if TYPE_CHECKING:
@@ -112,8 +114,20 @@ def _values(reports: Sequence[Report]) -> dict[str, Any]:
         "calibrated": calibrated,
         "calibrated_columns": [f"{n}: {x}" for n, _ in calibrated for x in ("count", "correct, %")],
         "legend": [(name, *legend_style(i)) for i, (name, _) in enumerate(named)],
+        "sentences": [(name, summary(report)) for name, report in named],
+        "weak": _weakest(named),
         "drawings": partial(_drawings, reports),
     }
+
+
+def _weakest(named: Sequence[tuple[str, Report]]) -> tuple[str, Mistakes] | None:
+    """The run whose mistakes are shown, the best one, and these mistakes."""
+    found = [(name, report) for name, report in named if report.mistakes is not None]
+    if not found:
+        return None
+    name, report = max(found, key=lambda pair: pair[1].scores[f"P@{pair[1].k}"])
+    assert report.mistakes is not None
+    return name, report.mistakes
 
 
 def _drawings(reports: Sequence[Report], kind: str) -> Iterator[tuple[str, str]]:

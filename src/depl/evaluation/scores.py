@@ -16,6 +16,7 @@ from depl.core.ranking import Ranking
 from depl.evaluation import metrics
 from depl.evaluation.bands import BANDS, band_of
 from depl.evaluation.metrics import Hits, Reliability, reliability
+from depl.evaluation.mistakes import Mistakes, find_mistakes
 
 BIN_SIZE = 100  # labels per bin, as in the paper's Figure 1
 
@@ -57,6 +58,9 @@ class Report:
     reliability : Reliability or None
         How well the probabilities of the first k labels are calibrated; None where the scores are
         not probabilities.
+    mistakes : Mistakes or None
+        The labels that are missed or wrongly suggested most, with their confusions, and example
+        documents, among the first k; None where a report was read from JSON.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Report:
     bins: tuple[Bin, ...]
     propensity: tuple[float, float]
     reliability: Reliability | None = None
+    mistakes: Mistakes | None = None
 
     @property
     def k(self) -> int:
@@ -193,6 +198,7 @@ def evaluate(
         bins=_bins(f1[cuts[-1]], hits.support, np.asarray(train_counts)),
         propensity=(A, B),
         reliability=calibration,
+        mistakes=find_mistakes(hits, ranking, corpus, train_counts, cuts[-1]),
     )
 
 

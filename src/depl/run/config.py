@@ -271,6 +271,24 @@ class Config(Section):
         """Whether a run has the neural half."""
         return self.encoder.training != "none"
 
+    @property
+    def in_words(self) -> str:
+        """The recipe that these settings are nearest to, and what is different from it.
+
+        Examples
+        --------
+        >>> Config.load("small-gpu", ["linear.C=0.5", "seed=3"]).in_words
+        'small-gpu, with seed = 3, linear.C = 0.5'
+        """
+        own = _flat(self.to_dict())
+        recipes = {name: _flat(Config.load(name).to_dict()) for name in RECIPES}
+        differences = {
+            name: [f"{key} = {own[key]}" for key in own if own[key] != recipe[key]]
+            for name, recipe in recipes.items()
+        }
+        nearest = min(differences, key=lambda name: len(differences[name]))
+        return ", with ".join(filter(None, [nearest, ", ".join(differences[nearest])]))
+
     def section(self, name: str) -> dict[str, Any]:
         """One section as plain values."""
         section: Section = getattr(self, name)
@@ -285,6 +303,19 @@ def template(config: Config | None = None) -> str:
         if isinstance(section := getattr(config, name), Section):
             lines += ["", f"[{name}]  # {section.__doc__}", *section.lines()]
     return "\n".join(lines) + "\n"
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings by their dotted names."""
+    return {
+        dotted: value
+        for key, inside in values.items()
+        for dotted, value in (
+            {f"{key}.{name}": x for name, x in inside.items()}
+            if isinstance(inside, dict)
+            else {key: inside}
+        ).items()
+    }
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -1,0 +1,60 @@
+"""What the scores of a report mean, in plain sentences."""
+
+from __future__ import annotations
+
+from depl.evaluation.bands import BANDS
+from depl.evaluation.scores import Report
+
+
+def quality(report: Report) -> str:
+    """How good suggestions are, as the second half of a sentence.
+
+    Examples
+    --------
+    >>> from depl.evaluation.scores import Report
+    >>> quality(Report("", 9, 9, (1, 5), {"P@1": 71.0, "P@5": 42.0, "R@5": 61.2}, {}, (), (1, 1)))
+    "of 5 suggestions 2.1 are right; of a document's labels 61 % are among the first 5"
+    """
+    k = report.k
+    right, found = k * report.scores[f"P@{k}"] / 100, report.scores[f"R@{k}"]
+    if k == 1:
+        return f"the first suggestion is right for {100 * right:.0f} % of the documents"
+    return (
+        f"of {k} suggestions {right:.1f} are right; of a document's labels {found:.0f} % are among "
+        f"the first {k}"
+    )
+
+
+def summary(report: Report) -> list[str]:
+    """A report in a few sentences: all labels, rare and common ones, probabilities."""
+    k = report.k
+    said = [_sentence(quality(report))]
+    if k > 1 and "P@1" in report.scores:
+        first = report.scores["P@1"]
+        said.append(f"The first suggestion is right for {first:.0f} % of the documents.")
+    said += _of_bands(report)
+    if report.reliability is not None:
+        error = 100 * report.reliability.error
+        said.append(
+            f"The probabilities differ from the share that is right by {error:.1f} points on "
+            f"average."
+        )
+    return said
+
+
+def _of_bands(report: Report) -> list[str]:
+    """How much is found of rare and of common labels; nothing where all are of one band."""
+    there = [band.name for band in BANDS if report.bands[band.name]["labels_in_test"]]
+    if len(there) < 2:
+        return []
+    first, *others = (
+        f"{report.bands[name][f'R@{report.k}']:.0f} % of those with {name}" for name in there
+    )
+    parts = f"{', '.join([first, *others[:-1]])} and {others[-1]}".replace(
+        "of those", "of labels", 1
+    )
+    return [f"Among the first {report.k} are {parts} training documents."]
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
