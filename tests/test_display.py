@@ -46,7 +46,11 @@ def shown(model: depl.Classifier, dataset: Dataset, evil: Corpus) -> list[tuple[
     return [
         (dataset.train, "Corpus(48 documents, 12 labels, 1.2 each)"),
         (dataset, "Dataset(laws: train 48, dev 12 documents, 12 labels)"),
-        (model, "Classifier(fitted: 12 labels, 48 training documents; parts: svm, names)"),
+        (
+            model,
+            "Classifier(fitted: 12 labels, 48 training documents; "
+            "parts: svm, names, name coverage)",
+        ),
         (ranking, f"Ranking(2 documents, 3 labels each; first: wine {ranking.scores[0, 0]:.2f}, "),
         (depl.Ranking.empty(3, 2), "Ranking(3 documents, 2 labels each)"),
         (depl.evaluate(model, dataset.dev), "Report(fitted: 12 documents, P@1 "),

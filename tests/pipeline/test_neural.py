@@ -66,7 +66,15 @@ def test_a_full_run_learns_and_has_all_parts(full_run, corpus):
     model = Classifier.load(full_run)
     test = corpus.subset(np.arange(120, 160))
     assert model.fusion.parts_ == (
-        *("svm", "names", "classifier", "retrieval", "name retrieval", "neighbours"),
+        *(
+            "svm",
+            "names",
+            "name coverage",
+            "classifier",
+            "retrieval",
+            "name retrieval",
+            "neighbours",
+        ),
     )
     reports = {r.name: r.to_json() for r in api.evaluate_parts(model, test)}
     assert set(reports) == {*model.fusion.parts_, "depl+c", "fusion"}

@@ -36,6 +36,41 @@ def test_a_label_scores_by_its_best_name_and_ties_go_by_position(case):
         np.testing.assert_allclose(found.scores[i][real], [best[j] for j in expected], rtol=1e-6)
 
 
+@given(cases(), st.lists(st.sampled_from([0.0, 1.0, 2.5, 7.0]), min_size=5, max_size=5))
+def test_coverage_is_the_share_of_a_names_weight_that_is_in_the_text(case, weights):
+    documents, names, owner, k = case
+    weight = np.array(weights[: names.shape[1]], np.float32)
+    match = NameMatch(csr_array(names), owner, weight)
+    found = match.both(csr_array(documents), k)["name coverage"]
+    for i, x in enumerate(documents):
+        best = {}
+        for label, name in zip(owner.tolist(), names, strict=True):
+            total = sum(w for w, there in zip(weight, name, strict=True) if there)
+            covered = sum(w for w, a, b in zip(weight, name, x, strict=True) if a and b)
+            if covered:
+                score = float(covered / total * (1 + 0.02 * total))
+                best[label] = max(best.get(label, 0.0), score)
+        real = found.indices[i] >= 0
+        assert real.sum() == min(k, len(best))
+        expected = sorted(best.values(), reverse=True)[:k]
+        np.testing.assert_allclose(found.scores[i][real], expected, rtol=1e-5)
+        mine = [best[label] for label in found.indices[i][real].tolist()]
+        np.testing.assert_allclose(mine, expected, rtol=1e-5)
+
+
+def test_of_two_names_in_the_text_the_one_with_more_words_is_covered_better(tmp_path):
+    names = csr_array(np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1]], np.float32))
+    NameMatch(names, np.arange(3), np.ones(3, np.float32)).save(tmp_path)
+    text = csr_array(np.array([[0.1, 0.9, 0]], np.float32))
+    found = NameMatch.load(tmp_path).rank_covered(text, 3)
+    assert found.indices.tolist() == [[1, 0, 2]]
+
+
+def test_without_weights_there_is_no_coverage():
+    match = NameMatch(csr_array(np.eye(2, dtype=np.float32)), np.arange(2))
+    assert list(match.both(csr_array((1, 2)), 1)) == ["names"]
+
+
 def test_no_document_and_a_text_without_any_name_give_nothing():
     match = NameMatch(csr_array(np.eye(3, dtype=np.float32)), np.arange(3))
     assert match.rank(csr_array((0, 3)), 2).indices.shape == (0, 2)

@@ -318,7 +318,7 @@ class Overlay:
         if len(new) and new[0] < len(self.base.labels):
             order = np.argsort(owners, kind="stable")
             names, owners = csr_array(names[order]), owners[order]
-        return NameMatch(names, owners)
+        return NameMatch(names, owners, base.weight)
 
     def _newcomers(self) -> Newcomers | None:
         """The added labels and the evidence for them."""

@@ -214,7 +214,7 @@ class Classifier:
         return self.state.encode(texts)
 
     def parts(self, texts: Sequence[str], k: int | None = None) -> dict[str, Ranking]:
-        """The k best labels by each part: svm, names and any neural ones.
+        """The k best labels by each part of the fusion.
 
         By default as many as the fusion takes.
         """

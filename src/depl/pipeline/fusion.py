@@ -15,10 +15,8 @@ def make_fusion(work: Work) -> None:
     run, config = work.run, work.config
     held_out, fold = run.slice.held_out, run.slice.fold[run.slice.held_out]
     X, depth = run.train_vectors()[held_out], config.fusion.depth
-    rankings = {
-        "svm": run.rank_held_out(X, fold, depth, work.executor),
-        "names": run.names().rank(X, depth),
-    }
+    rankings = {"svm": run.rank_held_out(X, fold, depth, work.executor)}
+    rankings |= run.names().both(X, depth)
     rests = [run.slice.rest(f) for f in range(run.slice.n_folds)]
     counts = np.stack([np.bincount(run.Y[x].indices, minlength=run.Y.shape[1]) for x in rests])
     if config.neural:

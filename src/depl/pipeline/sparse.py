@@ -106,7 +106,7 @@ def make_descriptions(work: Work) -> None:
             **settings,
         ).save(folder)
     names, owner = _names_and_owners(run.labels)
-    NameMatch(features.transform(names), owner).save(work.folder)
+    NameMatch(features.transform(names), owner, features.word_weights()).save(work.folder)
 
 
 def unspoken_terms(features: TfidfFeatures, X: csr_array, *, stop_words: bool) -> set[str]:

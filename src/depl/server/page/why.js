@@ -13,6 +13,11 @@ const SHOWN_RELATIVES = 8;
 const PARTS = {
   svm: ["Words", "the words of the text, weighed by a linear model", "the words of the text"],
   names: ["Label name", "whether the label's names occur in the text", "its name in the text"],
+  "name coverage": [
+    "Words of name",
+    "how much of one of the label's names is in the text",
+    "the words of its name",
+  ],
   classifier: ["Classifier", "a neural classifier", "what the text is about as a whole"],
   retrieval: [
     "Description",
