@@ -190,7 +190,7 @@ def test_predict_takes_the_columns_of_the_run(fitted: tuple[Path, str], tmp_path
 
 
 @pytest.mark.parametrize("delimiter", SEPARATORS)
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
 def test_every_separator_and_encoding_gives_the_same(
     table: Path, tmp_path: Path, delimiter: str, encoding: str
 ):
@@ -199,6 +199,25 @@ def test_every_separator_and_encoding_gives_the_same(
     assert (found.train.ids, found.train.texts) == (expected.train.ids, expected.train.texts)
     assert found.labels == expected.labels
     assert (found.train.Y != expected.train.Y).nnz == 0
+
+
+def test_an_encoding_that_cannot_be_found_can_be_given(
+    table: Path, fitted: tuple[Path, str], tmp_path: Path
+):
+    path = tmp_path / "dos.csv"
+    path.write_bytes(
+        as_csv(encoding="utf-8").decode().translate({0x201E: 39, 0x201C: 39}).encode("cp850")
+    )
+    assert "Käse" not in depl.read(path).labels.names
+    assert depl.read(path, encoding="cp850").labels == depl.read(table).labels
+    assert "separated by semicolons, cp850" in call("info", path, "--encoding", "CP850")[1]
+    shown = call("predict", fitted[0], path, "--encoding", "cp850", "-k", "1")[0]
+    assert "Ölmühle" in shown
+    assert "There is no encoding 'ansi-7'" in refused(
+        ConfigError, "info", path, "--encoding", "ansi-7"
+    )
+    with pytest.raises(ConfigError, match="no encoding"):
+        depl.read(path, encoding="rot13")
 
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t.json", "t.jsonl", "t.parquet"])
@@ -214,6 +233,24 @@ def test_info_and_fit_count_alike(table: Path, fitted: tuple[Path, str]):
     assert "118 documents, 5 labels; 2 rows left out: 1 no labels, 1 no text" in said
     assert "118 documents, 5 labels; 2 rows left out: 1 no labels, 1 no text" in fitted[1]
     assert out.startswith("records.csv  5 labels\n")
+
+
+def test_info_counts_what_a_fit_will_know_and_what_other_splits_have(tmp_path: Path):
+    header = "title,keywords"
+    (tmp_path / "train.csv").write_text(f"{header}\nolive oil,oil\nwine of Crete,wine;oil\n")
+    (tmp_path / "dev.csv").write_text(f"{header}\nhoney of bees,honey;oil\n")
+    out, _ = call("info", tmp_path)
+    assert "  2 labels, and 1 in no training document\n" in out
+    said = call("fit", tmp_path, "--out", tmp_path / "run", "--until", "corpus")[1]
+    assert "2 documents, 2 labels →" in said
+
+
+def test_where_no_row_can_be_used_the_columns_are_said(tmp_path: Path):
+    path = tmp_path / "t.csv"
+    path.write_text("title,keywords,subjects 2\nolive oil,,oil\nwine,,wine\n")
+    message = refused(CorpusError, "info", path, "--labels", "keywords")
+    assert "No row of t.csv can be used: 2 have no labels." in message
+    assert "The text was taken from title, the labels from keywords" in message
 
 
 def test_labels_as_they_are(table: Path):

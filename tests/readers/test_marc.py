@@ -92,27 +92,31 @@ def test_text_and_subjects_of_records(tmp_path: Path, name: str):
 
 def test_fields_can_be_chosen(tmp_path: Path):
     path = as_file(tmp_path / "r.mrc", RECORDS)
-    fields = MarcFields.asked("245c,520", "650$a", "gnd")
-    (first, second), _ = read(path, marc=fields)
+    columns = Columns(("245c,520",), ("650$a=gnd",))
+    fields = MarcFields.chosen(columns)
+    (first, second), _ = read(path, columns=columns)
     assert first.text == "by nobody\nRules on white grapes über alles."
     assert first.labels == ["Wine"]
     assert second.labels == []
     assert fields.subjects_of(RECORDS[0]) == [("Wine", "(DE-588)1")]
-    assert MarcFields.asked(source="lcsh").subjects_of(RECORDS[0]) == [("Grapes", "")]
-    with pytest.raises(ConfigError, match=r"--marc-text takes MARC fields.*'title'"):
-        MarcFields.asked("title")
+    assert MarcFields.asked(subjects="650=lcsh").subjects_of(RECORDS[0]) == [("Grapes", "")]
+    with pytest.raises(ConfigError, match=r"--text takes MARC fields.*'title'"):
+        read(path, columns=Columns(("title",)))
+    # What the run was made from is taken, unless that was a table.
+    assert read(path, kept=Columns(("245$c",), ("650$a=gnd",), "001"))[0][0].text == "by nobody"
+    assert read(path, kept=Columns(("Titel",)))[0][0].text.startswith("Sparkling wine a subtitle")
 
 
 def test_new_subjects_have_source_and_id_and_no_duplicate_is_added():
     labels = [Label("(DE-588)1", "Vin"), Label("x", "WINE"), Label("(DE-588)7", "Honey")]
     labels += [Label("bees", "bees")]
-    for source, second, expected in (
-        ("gnd", "7", ["$aHoney$0(DE-588)7$2gnd", "$abees$2gnd"]),
-        ("mesh", "2", ["$aHoney$0(DE-588)7", "$abees"]),
+    for subjects, second, expected in (
+        ("650=gnd", "7", ["$aHoney$0(DE-588)7$2gnd", "$abees$2gnd"]),
+        ("650=mesh", "2", ["$aHoney$0(DE-588)7", "$abees"]),
         (None, "4", ["$aHoney$0(DE-588)7", "$abees"]),
     ):
         made = copy.deepcopy(RECORDS[0])
-        MarcFields.asked(source=source).add(made, labels)
+        MarcFields.asked(subjects=subjects).add(made, labels)
         before = [str(x) for x in RECORDS[0].get_fields()]
         new = [x for x in made.get_fields() if str(x) not in before]
         assert [str(x)[6:] for x in new] == [f"\\{second}{text}" for text in expected]
@@ -151,7 +155,7 @@ def test_predict_adds_subjects_and_keeps_the_records(fitted_run, tmp_path: Path,
     source = as_file(tmp_path / f"in{suffix}", records)
     out = tmp_path / f"out{suffix}"
     command = ["predict", str(fitted_run), str(source), "--format", "marc", "-k", "1"]
-    command += ["--marc-source", "eurovoc", "--output", str(out)]
+    command += ["--labels", "650=eurovoc,651,653", "--output", str(out)]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     written = from_file(out)

@@ -13,6 +13,7 @@ from rich.markup import escape
 from depl.cli.console import count, err, out, print_json, progress
 from depl.cli.measured import read_measured, say_unknown, set_aside_by
 from depl.cli.options import (
+    Encoding,
     Format,
     IdColumn,
     Json,
@@ -82,6 +83,7 @@ def evaluate(
         ),
     ] = None,
     format: Format = None,
+    encoding: Encoding = None,
     on_error: OnError = "stop",
     as_json: Json = False,
 ) -> None:
@@ -111,6 +113,7 @@ def evaluate(
                 vocabulary=concepts(vocabulary, language),
                 format=format,
                 on_error=on_error,
+                encoding=encoding,
             )
         corpus = found.corpus
         for run in runs:

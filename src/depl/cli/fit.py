@@ -13,6 +13,7 @@ from depl.cli.console import count, err, progress
 from depl.cli.interrupts import remarking
 from depl.cli.next_steps import print_next
 from depl.cli.options import (
+    Encoding,
     Format,
     IdColumn,
     LabelColumns,
@@ -84,6 +85,7 @@ def fit(
         bool, typer.Option("--overwrite", help="Replace a run that was made from another corpus.")
     ] = False,
     format: Format = None,
+    encoding: Encoding = None,
     on_error: OnError = "stop",
     ray: Ray = None,
 ) -> None:
@@ -111,6 +113,7 @@ def fit(
             format=format,
             on_error=on_error,
             splits=["train"],
+            encoding=encoding,
         )
         if taken is not None:
             print_taken(taken, data)

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from depl.cli.console import count, out, print_json, progress
 from depl.cli.options import (
+    Encoding,
     Format,
     IdColumn,
     Json,
@@ -42,6 +43,7 @@ def info(
     vocabulary: VocabularyFile = None,
     language: Language = None,
     format: Format = None,
+    encoding: Encoding = None,
     on_error: OnError = "stop",
     as_json: Json = False,
 ) -> None:
@@ -61,6 +63,7 @@ def info(
             vocabulary=concepts(vocabulary, language),
             format=format,
             on_error=on_error,
+            encoding=encoding,
         )
     if taken is not None:
         print_taken(taken, data)
@@ -68,7 +71,10 @@ def info(
     if as_json:
         print_json(facts)
         return
-    out.print(f"[bold]{escape(data.name)}[/]  {count(facts['labels'], 'label')}")
+    labels = count(facts["labels"], "label")
+    if facts["labels_elsewhere"]:
+        labels += f", and {facts['labels_elsewhere']:,} in no training document"
+    out.print(f"[bold]{escape(data.name)}[/]  {labels}")
     for split, s in facts["splits"].items():
         documents = count(s["documents"], "document")
         out.print(
@@ -96,8 +102,14 @@ def _corpus_facts(data: Dataset) -> dict[str, Any]:
         }
         for name, corpus in data.splits.items()
     }
-    bands = labels_per_band(data.train.label_counts) if "train" in data.splits else {}
-    return {"labels": len(data.labels), "splits": splits, "bands": bands}
+    bands, elsewhere = {}, 0
+    if "train" in data.splits:
+        bands = labels_per_band(data.train.label_counts)
+    if bands and not data.listed:  # a fit on these documents knows no other labels
+        elsewhere = bands["0"]
+        bands["0"] = 0
+    labels = len(data.labels) - elsewhere
+    return {"labels": labels, "labels_elsewhere": elsewhere, "splits": splits, "bands": bands}
 
 
 def _chart(bands: dict[str, int]) -> None:

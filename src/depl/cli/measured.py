@@ -57,6 +57,7 @@ def read_measured(
     vocabulary: Vocabulary | None = None,
     format: str | None,
     on_error: Literal["stop", "skip"],
+    encoding: str | None = None,
 ) -> Measured:
     """The documents of a corpus; of a table, taken as the first run took those that it has."""
     from depl.readers.columns import Columns
@@ -75,6 +76,7 @@ def read_measured(
         format=format,
         on_error=on_error,
         splits=None if table else [split],
+        encoding=encoding,
     )
     if taken is not None:
         print_taken(taken, data)

@@ -67,6 +67,14 @@ Language = Annotated[
         "--language", metavar="CODE", help="Language of the vocabulary's names, such as de."
     ),
 ]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of text files, such as cp1252 or cp850; found by default.",
+    ),
+]
 OnError = Annotated[
     Literal["stop", "skip"],
     typer.Option(

@@ -18,7 +18,7 @@ from rich.text import Text
 import depl
 from depl.cli.console import count, err, label_text, out
 from depl.cli.interrupts import remarking
-from depl.cli.options import IdColumn, Ray, RunFolder, TextColumns
+from depl.cli.options import Encoding, IdColumn, Ray, RunFolder, TextColumns
 from depl.core.errors import ConfigError, CorpusError
 
 if TYPE_CHECKING:
@@ -114,7 +114,17 @@ def predict(
     lines: Annotated[
         bool, typer.Option("--lines", help="Take each line of plain text as a document.")
     ] = False,
+    encoding: Encoding = None,
     text: TextColumns = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="FIELDS",
+            help="MARC fields of subjects, such as 650=gnd: suggestions go to the first. By "
+            "default those of the run, or 650,651,653.",
+        ),
+    ] = None,
     id: IdColumn = None,
     wide: Annotated[
         bool,
@@ -124,28 +134,6 @@ def predict(
         bool,
         typer.Option("--excel", help="Write CSV that Excel opens, with the input's separator."),
     ] = False,
-    marc_text: Annotated[
-        str | None,
-        typer.Option(
-            "--marc-text",
-            metavar="FIELDS",
-            help="MARC fields of the text; by default 245$a$b,520$a,505.",
-        ),
-    ] = None,
-    marc_subjects: Annotated[
-        str | None,
-        typer.Option(
-            "--marc-subjects",
-            metavar="FIELDS",
-            help="MARC fields of subjects; suggestions go to the first. By default 650,651,653.",
-        ),
-    ] = None,
-    marc_source: Annotated[
-        str | None,
-        typer.Option(
-            "--marc-source", metavar="CODE", help="Code of the vocabulary for $2, such as gnd."
-        ),
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     ray: Ray = None,
 ) -> None:
@@ -156,7 +144,7 @@ def predict(
     from depl.model.classifier import Classifier
     from depl.readers.columns import Columns
     from depl.readers.documents import Documents, chunks
-    from depl.readers.marc import MarcFields
+    from depl.readers.encodings import known as known_encoding
     from depl.readers.stores import is_marc
     from depl.readers.suggestions import Form
     from depl.run.folder import Run
@@ -166,7 +154,7 @@ def predict(
     _check_options(output, resume=resume, overwrite=overwrite, as_json=as_json)
     if output is None and (wide or excel):
         raise ConfigError("--wide and --excel apply to a file: name it with --output.")
-    marc = MarcFields.asked(marc_text, marc_subjects, marc_source)
+    to_marc = output is not None and is_marc(output)
     left_out = 0
 
     def report(place: str, why: str) -> None:
@@ -181,14 +169,15 @@ def predict(
         left_out=report,
         format=format,
         lines=lines,
-        columns=Columns.asked(text, id=id),
+        columns=Columns.asked(text, labels, id),
         kept=None if kept is None else Columns.from_json(kept),
         tell=tell,
         keep_fields=wide,
-        keep_blank_records=output is not None and is_marc(output),
-        marc=marc,
+        keep_blank_records=to_marc,
+        encoding=known_encoding(encoding),
     )
-    form = Form(k if wide else 0, excel, documents.delimiter if excel else None, marc)
+    delimiter = documents.delimiter if excel else None
+    form = Form(k if wide else 0, excel, delimiter, *([documents.marc] if to_marc else []))
     target = None if output is None else _opened(output, documents, resume, overwrite, form)
     if target is not None and target.complete:
         err.print(f"[dim]{escape(str(output))} is finished already; --overwrite makes it again.[/]")

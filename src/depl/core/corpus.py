@@ -232,6 +232,17 @@ class Corpus:
 class Dataset:
     """The contents of a corpus folder: a label set and the splits that were found.
 
+    Parameters
+    ----------
+    labels : LabelSet
+        The labels of all splits.
+    splits : dict of str to Corpus
+        Each split by its name.
+    name : str
+        What messages call it.
+    listed : bool
+        Whether there is a list of the labels; otherwise they are those that documents carry.
+
     Examples
     --------
     >>> labels = LabelSet([Label("a", "apples")])
@@ -243,6 +254,7 @@ class Dataset:
     labels: LabelSet
     splits: dict[str, Corpus]
     name: str = "corpus"
+    listed: bool = True
 
     def __repr__(self) -> str:
         splits = ", ".join(f"{name} {len(corpus):,}" for name, corpus in self.splits.items())

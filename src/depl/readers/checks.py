@@ -83,7 +83,7 @@ def assemble(layout: Layout, contents: Contents, problems: Problems) -> Dataset:
         split: Corpus.from_rows(part.ids, part.texts, part.rows, labels)
         for split, part in parts.items()
     }
-    return Dataset(labels, corpora, name=layout.folder.resolve().name or "corpus")
+    return Dataset(labels, corpora, layout.folder.resolve().name or "corpus", closed)
 
 
 def _label_set(layout: Layout, rows: list[LabelRow], problems: Problems) -> dict[str, Label]:

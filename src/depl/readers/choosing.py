@@ -48,7 +48,9 @@ def choose(
     find = _Finder(name, table)
     kept = kept or Columns()
     id = find.given((asked.id,), "--id")[0] if asked.id else None
-    labels = find.given(asked.labels, "--labels") or find.there(kept.labels)
+    # Labels that are not needed keep their columns from being taken for text.
+    given = find.given(asked.labels, "--labels") if labelled else find.there(asked.labels)
+    labels = given or find.there(kept.labels)
     text = find.given(asked.text, "--text") or find.there(kept.text)
     if id is None:
         id = next(iter(find.there([kept.id])), None) or find.id({*labels, *text})

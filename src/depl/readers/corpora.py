@@ -15,6 +15,7 @@ from depl.core.errors import CorpusError
 from depl.readers import annif, attentionxml, bag_of_words, jsonl, lf_json, pecos, records, table
 from depl.readers.checks import Format, Layout, assemble
 from depl.readers.columns import Columns
+from depl.readers.encodings import known as known_encoding
 from depl.readers.files import (
     DOCUMENTS,
     SPLIT_NAMES,
@@ -63,6 +64,7 @@ def read(
     merge_spellings: bool = True,
     vocabulary: str | os.PathLike[str] | Vocabulary | None = None,
     language: str | None = None,
+    encoding: str | None = None,
 ) -> Dataset:
     """Read a corpus: a folder, or one table with all documents, in a file or in memory.
 
@@ -94,6 +96,8 @@ def read(
         the documents are matched to them by id, URI, notation or name.
     language : str, optional
         The language of the vocabulary's names, such as "de"; others are other names.
+    encoding : str, optional
+        That of CSV and TSV files, such as "cp850"; found from their bytes when not given.
 
     Returns
     -------
@@ -137,7 +141,13 @@ def read(
         _logger.info("text: %s; labels: %s", taken.columns.text_said, taken.columns.labels_said)
         return dataset
     dataset, own = read_records(
-        path, columns, vocabulary=vocabulary, format=format, on_error=on_error, splits=splits
+        path,
+        columns,
+        vocabulary=vocabulary,
+        format=format,
+        on_error=on_error,
+        splits=splits,
+        encoding=encoding,
     )
     _warn_of_unmatched(own)
     return dataset
@@ -153,12 +163,13 @@ def read_records(
     format: str | None = None,
     on_error: Literal["stop", "skip"] = "stop",
     splits: Collection[str] | None = None,
+    encoding: str | None = None,
 ) -> tuple[Dataset, Taken | None]:
     """Read a corpus as ``read`` does; and what was taken from a table of somebody's own.
 
     Parameters
     ----------
-    path, format, on_error, splits
+    path, format, on_error, splits, encoding
         As of ``read``.
     columns : Columns
         Which columns are asked for.
@@ -181,16 +192,26 @@ def read_records(
     else:
         name, layout = _recognise(folder) if format is None else _forced(folder, format)
     wanted = _wanted(layout, splits)
-    own = name in ("jsonl", "table") and (one is not None or _chosen(layout, columns, kept))
+    encoding = known_encoding(encoding)
+    own = name in ("jsonl", "table") and (
+        one is not None or encoding is not None or _chosen(layout, columns, kept)
+    )
     if own:
         rows = format if format in SUFFIXES else None
         contents, taken = records.load(
-            layout, wanted, problems, asked=columns, kept=kept, known=known, format=rows
+            layout,
+            wanted,
+            problems,
+            asked=columns,
+            kept=kept,
+            known=known,
+            format=rows,
+            encoding=encoding,
         )
-    elif columns != Columns():
+    elif columns != Columns() or encoding is not None:
         raise CorpusError(
-            f"{folder} is in the format {name!r}, whose columns are fixed: --text, --labels and "
-            f"the like (in Python: text=...) are for tables."
+            f"{folder} is in the format {name!r}, whose columns and encoding are fixed: --text, "
+            f"--labels and the like (in Python: text=...) are for tables."
         )
     else:
         contents = _FORMATS[name].load(layout, wanted, problems)
@@ -201,6 +222,8 @@ def read_records(
         else:
             taken.matched = matched
     dataset = assemble(layout, contents, problems)
+    if taken is not None and taken.left_out and not any(map(len, dataset.splits.values())):
+        raise CorpusError(_nothing_usable(taken))
     if one is not None:
         dataset = replace(dataset, name=one.name)
     _settle(problems, on_error, str(folder), dataset)
@@ -255,6 +278,15 @@ def _chosen(layout: Layout, columns: Columns, kept: Columns | None) -> bool:
     table = open_table(Source(path, Problems()))
     names = {name.lower() for name in table.header} if isinstance(table, Table) else set()
     return bool(names) and not {"text", "labels"} <= names
+
+
+def _nothing_usable(taken: Taken) -> str:
+    why = " and ".join(f"{n:,} have {reason}" for reason, n in taken.left_out.items())
+    return (
+        f"No row of {taken.name} can be used: {why}. The text was taken from "
+        f"{taken.columns.text_said}, the labels from {' + '.join(taken.columns.labels)}; --text "
+        f"and --labels (in Python: text=..., labels=...) name others."
+    )
 
 
 def _refusal(folder: str, problems: Problems) -> str:

@@ -7,6 +7,7 @@ documents: none is kept in memory, and a bad row is reported and left out while 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from depl.core.errors import CorpusError, MissingExtraError
@@ -51,15 +52,15 @@ class Documents:
         The columns or fields that are asked for; upper and lower case are the same.
     kept : Columns, optional
         Those that the run was made from; taken where they are there, and otherwise found from
-        names and contents.
+        names and contents, or, in MARC records, the usual fields.
     tell : callable, optional
         Called with the name of every table, what it is, and the columns that are taken.
     keep_fields : bool
         Keep all fields of a row in the document's ``original``.
     keep_blank_records : bool
         Give MARC records without text, too, for they are to be written again.
-    marc : MarcFields
-        Which fields of MARC records are read.
+    encoding : str, optional
+        That of text files; found from their bytes when not given.
 
     Attributes
     ----------
@@ -93,7 +94,7 @@ class Documents:
         tell: Callable[[str, str, Columns], None] = lambda name, described, columns: None,
         keep_fields: bool = False,
         keep_blank_records: bool = False,
-        marc: MarcFields = MarcFields(),  # noqa: B008 - immutable
+        encoding: str | None = None,
     ) -> None:
         if format is not None and format not in SUFFIXES:
             raise CorpusError(
@@ -104,7 +105,7 @@ class Documents:
         self._sources: list[Source] = []
         self._in_folders: set[Source] = set()
         for name in sources:
-            found = find_sources(name, self._problems)
+            found = find_sources(name, self._problems, encoding)
             self._sources += found
             if Path(name).is_dir():
                 self._in_folders.update(found)
@@ -115,7 +116,6 @@ class Documents:
         self._tell = tell
         self._keep_fields = keep_fields
         self._keep_blank_records = keep_blank_records
-        self._marc = marc
         self._header: list[str] | None = None
         self.lines_of_stdin = 0
         self._has_rows = False
@@ -192,13 +192,18 @@ class Documents:
         self._tell(source.name, table.described, columns)
         return documents(source, table, columns, made_id, keep_fields=self._keep_fields)
 
+    @cached_property
+    def marc(self) -> MarcFields:
+        """Which fields of MARC records are read."""
+        return MarcFields.chosen(self._columns, self._kept)
+
     def _records(self, source: Source) -> Iterator[Document]:
         for number, record in marc_records(source):
             own = next((field.data for field in record.get_fields("001")), None)
             place = source.place(number)
             made_id = place if len(self._sources) > 1 else str(number)
-            subjects = [name for name, _ in self._marc.subjects_of(record)]
-            text = self._marc.text_of(record)
+            subjects = [name for name, _ in self.marc.subjects_of(record)]
+            text = self.marc.text_of(record)
             yield Document((own or "").strip() or made_id, text, subjects, place, record)
 
     @property
@@ -207,7 +212,7 @@ class Documents:
         for source in self._sources:
             format = self._format or self._found_format(source)
             if format in ("csv", "tsv") and source.path is not None:
-                head = decode(source.head()).split("\n")[:200]
+                head = decode(source.head(), source.encoding).split("\n")[:200]
                 return sniff(head, "," if format == "csv" else "\t").delimiter
         return None
 
@@ -224,7 +229,7 @@ class Documents:
                 raise NoDocumentError(
                     f"more than {LARGEST_DOCUMENT >> 20} MB, which is no document; divide it"
                 )
-            text = extract(raw, html=format == "html").text
+            text = extract(raw, html=format == "html", encoding=source.encoding).text
         except DAMAGE as error:
             source.report(Kind.NO_DOCUMENT, 0, f"it cannot be read to its end: {reason(error)}")
         except (NoDocumentError, MissingExtraError) as error:

@@ -6,6 +6,8 @@ import codecs
 import re
 from collections.abc import Iterable
 
+from depl.core.errors import ConfigError
+
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
@@ -17,6 +19,8 @@ _IN_WORDS = {
     "utf-8": "UTF-8",
     "utf-8-sig": "UTF-8 with a byte order mark",
     "utf-16": "UTF-16",
+    "utf-16-le": "UTF-16 without a byte order mark",
+    "utf-16-be": "UTF-16 without a byte order mark",
     "utf-32": "UTF-32",
     "cp1252": "Windows-1252",
 }
@@ -79,6 +83,43 @@ def found(chunks: Iterable[bytes]) -> str:
     return "cp1252" if bad > good else "utf-8"
 
 
+def unmarked_utf16(raw: bytes) -> str | None:
+    r"""UTF-16 without a mark: every other byte of a text in a Latin script is zero.
+
+    Examples
+    --------
+    >>> unmarked_utf16(b"a\0b\0"), unmarked_utf16(b"\0a\0b"), unmarked_utf16(b"ab")
+    ('utf-16-le', 'utf-16-be', None)
+    """
+    head = raw[:4096]
+    if head[1::2].count(0) > len(head) // 4 and not head[::2].count(0):
+        return "utf-16-le"
+    if head[::2].count(0) > len(head) // 4 and not head[1::2].count(0):
+        return "utf-16-be"
+    return None
+
+
+def known(encoding: str | None) -> str | None:
+    """The encoding that people call so, by Python's name; None is left to be found.
+
+    Examples
+    --------
+    >>> known("Latin-1"), known(None)
+    ('iso8859-1', None)
+    """
+    if encoding is None:
+        return None
+    try:
+        name = codecs.lookup(encoding.strip()).name
+        "".encode(name)  # some codecs are no encodings of text
+    except (LookupError, ValueError):
+        raise ConfigError(
+            f"There is no encoding {encoding!r}. Usual ones are utf-8, utf-16, cp1252 (Windows), "
+            f"latin-1, cp850 (DOS), mac-roman."
+        ) from None
+    return name
+
+
 def in_words(encoding: str) -> str:
     """What people call an encoding."""
     return _IN_WORDS.get(encoding, encoding)
@@ -95,8 +136,10 @@ def no_text(head: bytes) -> str:
     for start, what in _NO_TEXT.items():
         if re.match(start, head):
             return what
-    if marked(head) is None and len(_CONTROL.findall(head)) > _STRANGE * len(head):
+    if marked(head) or unmarked_utf16(head):
+        return ""
+    if len(_CONTROL.findall(head)) > _STRANGE * len(head):
         return "not a text file: much of it cannot be printed"
-    if marked(head) is None and b"\x00\x00" in head:
+    if b"\x00\x00" in head:
         return "not a text file: it holds zero bytes"
     return ""

@@ -36,7 +36,7 @@ _REFUSED = {
 }
 
 
-def extract(raw: bytes, *, html: bool = False) -> Extracted:
+def extract(raw: bytes, *, html: bool = False, encoding: str | None = None) -> Extracted:
     r"""The text of a file.
 
     Parameters
@@ -45,6 +45,8 @@ def extract(raw: bytes, *, html: bool = False) -> Extracted:
         The whole file.
     html : bool
         Whether its name says that it is HTML; a page that begins like one is HTML anyway.
+    encoding : str, optional
+        That of plain text, where it is known.
 
     Raises
     ------
@@ -74,7 +76,7 @@ def extract(raw: bytes, *, html: bool = False) -> Extracted:
         return extract_word(raw)
     if html or _HTML.match(raw[:4096].removeprefix(b"\xef\xbb\xbf")):
         return extract_html(raw)
-    return Extracted(decode(raw))
+    return Extracted(decode(raw, encoding))
 
 
 def _check_word(raw: bytes) -> None:

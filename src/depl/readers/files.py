@@ -184,21 +184,21 @@ class Source:
                 self.reached = lambda: self.size or 0
 
 
-def find_sources(name: str, problems: Problems) -> list[Source]:
+def find_sources(name: str, problems: Problems, encoding: str | None = None) -> list[Source]:
     """The file of this name; all files in a folder and its folders, sorted, but no hidden one."""
     if name == "-":
-        return [Source(None, problems)]
+        return [Source(None, problems, encoding=encoding)]
     path = Path(name)
     if path.is_dir():
         files = [x for x in sorted(path.rglob("*")) if x.is_file() and not _hidden(x, path)]
         if not files:
             raise CorpusError(f"{name} holds no file. Give a folder with documents in it.")
-        return [Source(x, problems, _printable(x.as_posix())) for x in files]
+        return [Source(x, problems, _printable(x.as_posix()), encoding) for x in files]
     if not path.exists():
         raise CorpusError(f"Cannot read {name}: there is no such file. Check the path.")
     if not os.access(path, os.R_OK):
         raise CorpusError(f"Cannot read {name}: permission denied. Check who may read it.")
-    return [Source(path, problems, _printable(name))]
+    return [Source(path, problems, _printable(name), encoding)]
 
 
 def _hidden(path: Path, folder: Path) -> bool:

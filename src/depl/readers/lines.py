@@ -44,7 +44,8 @@ def lines(source: Source, longest: int = LONGEST_LINE) -> Iterator[Line]:
             if what:
                 source.report(Kind.UNREADABLE, 1, what)
                 return
-            source.encoding = source.encoding or encodings.marked(head) or "utf-8"
+            told = encodings.marked(head) or encodings.unmarked_utf16(head)
+            source.encoding = source.encoding or told or "utf-8"
             found = _utf8 if source.encoding in ("utf-8", "utf-8-sig") else _other
             for text, fault in found(stream, source.encoding, longest):
                 number += 1
@@ -62,7 +63,8 @@ def find_encoding(source: Source) -> None:
         return
     try:
         with source.open() as stream:
-            source.encoding = encodings.marked(stream.peek(_HEAD)[:_HEAD])
+            head = stream.peek(_HEAD)[:_HEAD]
+            source.encoding = encodings.marked(head) or encodings.unmarked_utf16(head)
             if source.encoding is None:
                 chunks = islice(iter(partial(stream.read, _CHUNK), b""), _CHUNKS)
                 source.encoding = encodings.found(chunks)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from depl.core.errors import ConfigError, MissingExtraError
+from depl.readers.columns import Columns
 from depl.readers.files import DAMAGE, Source
 from depl.readers.lines import reason
 from depl.readers.problems import Kind
@@ -68,26 +69,34 @@ class MarcFields(NamedTuple):
     source: str | None = None
 
     @classmethod
-    def asked(
-        cls, text: str | None = None, subjects: str | None = None, source: str | None = None
-    ) -> MarcFields:
-        """From what was given on the command line, such as ``245$a$b,520a`` and ``650``.
+    def asked(cls, text: str | None = None, subjects: str | None = None) -> MarcFields:
+        """From what people write, such as ``245$a$b,520a`` and ``650``.
 
         Subjects may name their source: ``650=gnd``.
         """
         usual = cls()
         sources = set(_SOURCE.findall(subjects or ""))
-        if len(sources | {source} - {None}) > 1:
+        if len(sources) > 1:
             raise ConfigError(f"Subjects of one source are read at a time; got {subjects!r}.")
-        source = source or next(iter(sources), None)
         subjects = _SOURCE.sub("", subjects or "")
         return cls(
-            _places(text, "--marc-text") if text else usual.text,
-            tuple(Place(tag, codes or "a") for tag, codes in _places(subjects, "--marc-subjects"))
+            _places(text, "--text") if text else usual.text,
+            tuple(Place(tag, codes or "a") for tag, codes in _places(subjects, "--labels"))
             if subjects
             else usual.subjects,
-            source,
+            next(iter(sources), None),
         )
+
+    @classmethod
+    def chosen(cls, asked: Columns, kept: Columns | None = None) -> MarcFields:
+        """The fields asked for in place of columns; or those of the run; or the usual ones.
+
+        Columns that a run took from a table say nothing of records.
+        """
+        if kept is None or not all(map(_PLACE.fullmatch, kept.text)):
+            kept = Columns()
+        text, subjects = asked.text or kept.text, asked.labels or kept.labels
+        return cls.asked(",".join(text), ",".join(subjects))
 
     def text_of(self, record: Record) -> str:
         """The text of a record, a line a field."""
@@ -133,8 +142,8 @@ def _places(asked: str, option: str) -> tuple[Place, ...]:
     found = [_PLACE.fullmatch(part.strip()) for part in asked.split(",")]
     if not all(found):
         raise ConfigError(
-            f"{option} takes MARC fields with or without subfields, separated by commas, such as "
-            f"245$a$b,520$a; got {asked!r}."
+            f"{option} takes MARC fields where there are MARC records, with or without subfields, "
+            f"separated by commas, such as 245$a$b,520$a; got {asked!r}."
         )
     return tuple(Place(x[1], x[2].replace("$", "")) for x in found if x)
 

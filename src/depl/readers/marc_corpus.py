@@ -44,9 +44,7 @@ class MarcCorpus:
                 "MARC records have their id in field 001 and a subject in each field: --id and "
                 "--label-separator are for tables."
             )
-        text = ",".join(asked.text or (kept.text if kept else ()))
-        subjects = ",".join(asked.labels or (kept.labels if kept else ()))
-        self._fields = MarcFields.asked(text, subjects)
+        self._fields = MarcFields.chosen(asked, kept)
         self._merge = asked.merge
         self._known = {label.id for label in known}
         self._ids: defaultdict[str, Counter[str]] = defaultdict(Counter)

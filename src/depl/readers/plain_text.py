@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from depl.core.errors import CorpusError
-from depl.readers.encodings import marked
+from depl.readers.encodings import marked, unmarked_utf16
 
 _STRANGE = 0.1  # of the characters; a text has hardly any control characters
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
@@ -22,7 +22,7 @@ def decode(raw: bytes, declared: str | None = None) -> str:
     either it is UTF-16 if every other byte is zero, UTF-8 if it can be, and else Windows-1252.
     """
     text = None
-    for encoding in filter(None, (marked(raw), declared, _unmarked_utf16(raw), "utf-8")):
+    for encoding in filter(None, (marked(raw), declared, unmarked_utf16(raw), "utf-8")):
         try:
             text = raw.decode(encoding)
             break
@@ -33,13 +33,3 @@ def decode(raw: bytes, declared: str | None = None) -> str:
     if len(_CONTROL.findall(text)) > _STRANGE * len(text) or "\x00" in text:
         raise NoDocumentError("not a text, and of no kind that depl reads; save it as PDF or text")
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _unmarked_utf16(raw: bytes) -> str | None:
-    """UTF-16 without a mark: every other byte of a text in a Latin script is zero."""
-    head = raw[:4096]
-    if head[1::2].count(0) > len(head) // 4 and not head[::2].count(0):
-        return "utf-16-le"
-    if head[::2].count(0) > len(head) // 4 and not head[1::2].count(0):
-        return "utf-16-be"
-    return None

@@ -56,6 +56,7 @@ def load(
     known: Iterable[Label] = (),
     format: str | None = None,
     opened: Mapping[str, Table] | None = None,
+    encoding: str | None = None,
 ) -> tuple[Contents, Taken]:
     """The documents of these splits, with labels as the labels file, or ``known``, has them.
 
@@ -77,6 +78,8 @@ def load(
         The format of the tables.
     opened : mapping of str to Table, optional
         The table of each split where they are in memory; files are not opened then.
+    encoding : str, optional
+        That of delimited text; found from its bytes when not given.
     """
     labels = None if layout.labels is None else list(label_rows(layout.labels, problems))
     taken = Taken(next(path.name for path in layout.splits.values()))
@@ -84,7 +87,7 @@ def load(
     marc: MarcCorpus | None = None
     known = list(known)
     for split in splits:
-        source = Source(layout.splits[split], problems)
+        source = Source(layout.splits[split], problems, encoding=encoding)
         made_id = partial("{}-{}".format, split)
         unused: tuple[str, ...] = ()
         if opened is None and is_marc(source, format):
