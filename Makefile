@@ -2,6 +2,7 @@
 PYTHON ?= python3
 CORPUS ?= data/eurlex57k
 FILES ?= 100000
+REQUESTS ?= $(FILES)
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 export PIP_NO_INPUT := 1
 
@@ -14,7 +15,7 @@ help:
 	@echo "make fix     format, and fix what ruff can fix"
 	@echo "make docs    build the documentation site, docs/_build/html"
 	@echo "make damage  what 2,000 damaged copies of runs answer; make kills: fits killed at random"
-	@echo "make fuzz    what the readers make of 100,000 changed files: make fuzz FILES=5000"
+	@echo "make fuzz    100,000 changed files read, as many changed requests answered: make fuzz FILES=5000"
 	@echo "make release wheel, source archive and list of components (SBOM), the same bytes each time, in dist"
 	@echo "make audit   known vulnerabilities of what requirements.lock installs (needs a network)"
 	@echo "make bench   compare with the peers: make bench CORPUS=path/to/corpus"
@@ -91,6 +92,7 @@ kills: .venv/dev
 
 fuzz: .venv/dev
 	.venv/bin/python benchmarks/fuzz.py --files $(FILES)
+	.venv/bin/python benchmarks/fuzz_requests.py --requests $(REQUESTS)
 
 # From scratch, because a page that is not built again does not repeat its warnings.
 docs: .venv/docs

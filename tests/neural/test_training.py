@@ -13,6 +13,7 @@ from depl.core.errors import ConfigError
 from depl.core.ranking import Ranking
 from depl.neural import encoder_files
 from depl.neural.encoder import encode, rank
+from depl.neural.retriever import index_documents, retrieval_ranking
 from depl.neural.sampling import LabelSampler
 from depl.neural.tokens import tokenize
 from depl.neural.training import Schedule, Validation, parameter_groups, train
@@ -163,6 +164,44 @@ def test_saved_and_loaded_it_gives_the_same_vectors(trained, tokens, tiny_folder
     for branch in ("head", "labels"):
         ours, theirs = (scores_of(e, tokens, branch) for e in (encoder, loaded))
         assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("objective", ["classifier", "joint"])
+def test_a_frozen_encoder_gives_the_same_bytes_on_any_number_of_cores(tiny_folder, objective):
+    from threadpoolctl import threadpool_limits
+
+    rng = np.random.default_rng(0)
+    n, n_labels = 118, 877  # so many scores that PyTorch would divide them, at an odd place
+    documents, labels = (rng.normal(size=(m, 32)).astype(np.float32) for m in (n, n_labels))
+    Y = indicator([rng.choice(n_labels, 3, replace=False) for _ in range(n)], n_labels)
+    found = []
+    for threads in (1, 2, 3):
+        encoder = encoder_files.load_encoder(tiny_folder, n_labels=n_labels)
+        hard = Ranking.from_scores(np.random.default_rng(1).random(Y.shape), k=60)
+        sampler = LabelSampler(Y, hard, n_hard=2, size=600)
+        with threadpool_limits(threads):  # all libraries; and PyTorch, which counts for itself
+            torch.set_num_threads(threads)
+            train(
+                encoder,
+                documents,
+                Y,
+                objective=objective,
+                schedule=replace(SCHEDULE, epochs=3, batch_size=n),
+                labels=labels,
+                sampler=sampler,
+            )
+            index = index_documents(encoder, documents)
+            ranked = (
+                index.search(index.vectors[:50], 20),
+                retrieval_ranking(
+                    encoder, *(encode(encoder, x, "document") for x in (documents, labels)), 20
+                ),
+            )
+        found.append([*encoder.state_dict().values(), *(x.scores for x in ranked)])
+    torch.set_num_threads(1)
+    for other in found[1:]:
+        for ours, theirs in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("block", [1, 7, 100])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from benchmarks.fuzz_requests import trial
 
 from depl.model.classifier import Classifier
 from depl.server.middleware import MAX_BODY
@@ -85,6 +88,14 @@ def test_the_message_names_the_place(client):
     assert "texts.0: " in message(BODIES["half a surrogate pair"])  # in pydantic's own words
     assert "not valid JSON" in message(BODIES["no JSON"])
     assert "application/json" in message(b"{}", **{"content-type": "text/plain"})
+    assert len(message(b'{"texts": ["a"], "%s": 1}' % (b"x" * 50_000))) <= 2_000
+
+
+def test_changed_requests_are_answered_or_refused(own_run):
+    counts, failures = asyncio.run(trial(range(700), 1, own_run))
+    assert failures == []
+    assert counts["JSON", 2] > 50  # and not everything is refused
+    assert counts["JSON", 4] > 50
 
 
 def test_sizes_are_limited(client):

@@ -28,10 +28,14 @@ class DeplError(Exception):
     """
 
     def __init__(self, message: str = "") -> None:
-        if len(message) > _LONGEST:
-            end = message[-(_LONGEST - _BEGINNING - 3) :]
-            message = f"{message[:_BEGINNING]} … {end}"
-        super().__init__(message)
+        super().__init__(shortened(message))
+
+
+def shortened(message: str) -> str:
+    """A message of at most 2,000 characters: a longer one loses its middle."""
+    if len(message) <= _LONGEST:
+        return message
+    return f"{message[:_BEGINNING]} … {message[-(_LONGEST - _BEGINNING - 3) :]}"
 
 
 class CorpusError(DeplError):

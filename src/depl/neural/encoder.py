@@ -24,9 +24,9 @@ from transformers import PreTrainedModel
 
 from depl.core.progress import bar
 from depl.core.ranking import Ranking
-from depl.core.workers import thread_pool
 from depl.neural.bert import Layer, int8_layers, multiplies_int8, token_states
 from depl.neural.packing import Packed, Rows, TokenBank
+from depl.neural.threads import map_single_threaded, one_thread
 from depl.neural.tokens import Texts, Tokens, batches
 
 Pooling = Literal["mean", "text_mean", "cls"]
@@ -145,29 +145,16 @@ def pooled_batches(
 ) -> Iterator[tuple[Rows, Tensor]]:
     """Each batch with its pooled states, in order, without gradients.
 
-    On a CPU there is a worker for each of PyTorch's threads, and each batch is computed by one
-    of them: they never wait for each other, and the vectors do not depend on their number. Batches
-    of about 1,000 tokens are best: their states stay in the cache and fill pages already there.
+    On a CPU each batch is computed by a thread of its own: they never wait for each other, and the
+    vectors do not depend on their number. Batches of about 1,000 tokens are best: their states stay
+    in the cache and fill pages already there.
     """
 
     @torch.inference_mode()
     def work(rows: Rows) -> tuple[Rows, Tensor]:
         return rows, encoder.pool(bank.pack(rows), pooling)
 
-    if encoder.device.type != "cpu":
-        yield from map(work, batches)
-        return
-    threads = torch.get_num_threads()
-    workers = thread_pool(threads, _use_one_thread)
-    try:
-        _use_one_thread()  # each worker has set it for itself; MKL has one number for all threads
-        yield from workers.map(work, batches)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _use_one_thread() -> None:
-    torch.set_num_threads(1)
+    yield from map_single_threaded(work, batches, encoder.device)
 
 
 @torch.inference_mode()
@@ -200,17 +187,28 @@ def encode(encoder: DualEncoder, texts: Texts, side: Side) -> Tensor:
         states = pooled_states(encoder, texts, side)
     else:
         states = torch.from_numpy(texts).to(encoder.device)
-    return (encoder.document_pooler if side == "document" else encoder.label_pooler)(states)  # type: ignore[no-any-return]
+    with one_thread():
+        return (encoder.document_pooler if side == "document" else encoder.label_pooler)(states)  # type: ignore[no-any-return]
 
 
-@torch.inference_mode()
-def rank(scores: Callable[[slice], Tensor], n: int, k: int, block: int = 2_048) -> Ranking:
+def rank(
+    scores: Callable[[slice], Tensor],
+    n: int,
+    k: int,
+    block: int = 2_048,
+    device: torch.device = torch.device("cpu"),  # noqa: B008 - it is constant
+) -> Ranking:
     """Top k of scores computed a block of documents at a time; ties by label position."""
     out = Ranking.empty(n, k)
-    for first in range(0, n, block):
+
+    @torch.inference_mode()
+    def fill(first: int) -> None:
         rows = slice(first, min(first + block, n))
         values, labels = torch.sort(scores(rows), dim=1, descending=True, stable=True)
         width = min(k, values.shape[1])
         out.indices[rows, :width] = labels[:, :width].cpu().numpy()
         out.scores[rows, :width] = values[:, :width].cpu().numpy()
+
+    for _ in map_single_threaded(fill, range(0, n, block), device):
+        pass
     return out

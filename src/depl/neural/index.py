@@ -20,7 +20,8 @@ from depl.core.storage import explain_os_errors, read_tensors, write_tensors
 # document (384 dimensions) takes less than 20 ms on one core, and misses nothing.
 APPROXIMATE_FROM = 100_000
 
-# A block of scores is 512 x 16,384 float32, 32 MB, however many documents and labels there are.
+# A block of scores is 512 x 16,384 float32, 32 MB, however many documents and labels there are;
+# each thread has one.
 _DOCUMENTS = 512
 _LABELS = 16_384
 
@@ -115,10 +116,13 @@ class LabelIndex:
             )
         if scale <= 0:
             raise ValueError(f"The scale must be positive, or the worst label wins; got {scale}.")
+        from depl.neural.threads import map_single_threaded  # with torch, which encoded the queries
+
         out = Ranking.empty(len(queries), k)
         if k == 0 or len(self) == 0:
             return out
-        for first in range(0, len(queries), documents):
+
+        def fill(first: int) -> None:
             rows = slice(first, first + documents)
             block = np.asarray(queries[rows], dtype=np.float32) * np.float32(scale)
             best = Ranking(out.indices[rows], out.scores[rows])
@@ -126,14 +130,20 @@ class LabelIndex:
                 self._walk(block, best, np.float32(bias))
             else:
                 self._scan(block, best, np.float32(bias), labels)
+
+        for _ in map_single_threaded(fill, range(0, len(queries), documents)):
+            pass
         return out
 
     def _scan(
         self, queries: NDArray[np.float32], best: Ranking, bias: np.float32, width: int
     ) -> None:
         """Fill ``best`` from all labels, block by block."""
+        import torch  # which can be told to use one thread; numpy's BLAS cannot
+
         for first in range(0, len(self), width):
-            scores = queries @ self.vectors[first : first + width].T
+            vectors = torch.from_numpy(self.vectors[first : first + width])
+            scores = (torch.from_numpy(queries) @ vectors.T).numpy()
             scores += bias
             _merge(best, scores, first)
 

@@ -24,7 +24,7 @@ from depl.neural.tokens import Texts, cutting_tokenizer, tokenize_with
 
 Vectors = Tensor  # documents or labels as ``encode`` returns them, (n, size)
 
-_SCORES = 2**25  # at most this many in memory at a time: 128 MB
+_SCORES = 2**23  # of a block, of which each thread has one in memory: 32 MB
 
 
 class Retriever:
@@ -152,13 +152,17 @@ def classifier_ranking(encoder: DualEncoder, vectors: Tensor, k: int) -> Ranking
     head = encoder.head
     assert head is not None
     block = max(1, _SCORES // head.out_features)
-    return rank(lambda rows: head(vectors[rows]), len(vectors), k, block)
+    return rank(lambda rows: head(vectors[rows]), len(vectors), k, block, vectors.device)
 
 
 def retrieval_ranking(encoder: DualEncoder, vectors: Tensor, labels: Tensor, k: int) -> Ranking:
     """The k labels whose vectors are most similar: DE-ret, DEPL."""
     block = max(1, _SCORES // max(1, len(labels)))
-    return rank(lambda rows: encoder.similarity(vectors[rows], labels), len(vectors), k, block)
+
+    def scores(rows: slice) -> Tensor:
+        return encoder.similarity(vectors[rows], labels)
+
+    return rank(scores, len(vectors), k, block, vectors.device)
 
 
 def joint_ranking(encoder: DualEncoder, vectors: Tensor, labels: Tensor, k: int) -> Ranking:
@@ -174,5 +178,6 @@ def joint_ranking(encoder: DualEncoder, vectors: Tensor, labels: Tensor, k: int)
         yes, no = mean_log_probabilities(dual, head(vectors[rows]))
         return yes - no
 
-    ranking = rank(logits, len(vectors), k, max(1, _SCORES // head.out_features))
+    block = max(1, _SCORES // head.out_features)
+    ranking = rank(logits, len(vectors), k, block, vectors.device)
     return replace(ranking, scores=expit(ranking.scores))

@@ -7,13 +7,15 @@
 DE-ret is ``dual`` over label names, DEPL ``dual`` over pseudo descriptions, DEPL+c ``joint``.
 
 Texts are ``Tokens``, and the encoder is trained; or an array of its pooled states, and it is left
-as it is (the frozen recipe for CPUs: states are computed once, training takes seconds).
+as it is (the frozen recipe for CPUs: states are computed once, training takes seconds). On a
+CPU one thread trains then, so that the weights do not depend on the number of cores.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -30,6 +32,7 @@ from depl.neural.distributed import Processes
 from depl.neural.encoder import DualEncoder
 from depl.neural.losses import Classify, Objective, Retrieve, make_loss
 from depl.neural.sampling import LabelSampler
+from depl.neural.threads import one_thread
 from depl.neural.tokens import Texts, Tokens
 
 _TELL_EVERY = 20  # steps between two readings of the loss: reading it makes the GPU wait
@@ -162,7 +165,8 @@ def train(
     if checkpoint is not None:
         place = _Place(**(checkpoint.load(encoder, optimizer) or {}))
         best = checkpoint.load_best()
-    with bar(title, total=epochs * per_epoch) as tell:
+    alone = frozen and encoder.device.type == "cpu"
+    with one_thread() if alone else nullcontext(), bar(title, total=epochs * per_epoch) as tell:
         meter = _Meter(tell, observe if team.first else lambda progress: None, epochs)
         encoder.train()
         for step in range(place.step, epochs * per_epoch):

@@ -81,12 +81,9 @@ def named(name: str, *formats: str) -> list[str]:
 
 def find_file(folder: Path, *names: str) -> Path | None:
     """The one file with one of these names, compressed or not; two of them are an error."""
-    found = [
-        folder / f"{name}{compression}"
-        for name in names
-        for compression in ("", *COMPRESSIONS)
-        if (folder / f"{name}{compression}").is_file()
-    ]
+    tried = [f"{name}{compression}" for name in names for compression in ("", *COMPRESSIONS)]
+    # Hundreds of names, of which a Path each would take longer than to read a small corpus.
+    found = [folder / name for name in tried if os.path.isfile(f"{folder}{os.sep}{name}")]
     if len(found) > 1:
         raise CorpusError(
             f"{folder} holds {len(found)} files for the same thing: "
