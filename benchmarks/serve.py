@@ -1,6 +1,7 @@
 """What `depl serve` does under the load of many clients.
 
     python benchmarks/serve.py RUN CORPUS [--clients 64] [--seconds 60] [--max-batch 32]
+    python benchmarks/serve.py RUN CORPUS --workers 2 [--clients 64] [--seconds 60]
     python benchmarks/serve.py RUN CORPUS --endurance [--clients 64] [--seconds 180]
 
 RUN is what `depl fit` wrote; the documents come from the dev split of CORPUS. Every client sends
@@ -8,6 +9,8 @@ one document, waits for the 5 labels, and sends the next. The service runs as it
 same machine. Latencies are what the clients see.
 
 By default the service runs twice, with `--max-batch 1` and with batches, and the two are compared.
+With `--workers N` it runs with one process and with N, in turns, four times in all. Requests then
+hold 8 documents each: the clients run on the same cores, and must not be what is measured.
 With `--endurance` it runs once, for longer: every tenth request asks for an explanation and every
 twentieth searches labels, and the memory of the service is read every second. Its figure after the
 first third is compared with that at the end.
@@ -40,6 +43,7 @@ from rich.table import Table
 import depl
 
 K = 5
+TEXTS = 8  # of a request, where processes are compared
 EXPLAIN_EVERY, SEARCH_EVERY = 10, 20
 
 console = Console(highlight=False, width=120)
@@ -123,13 +127,13 @@ async def put_under_load(
 def is_useful(answer: dict) -> bool:
     """Whether there is in an answer what was asked for."""
     if "results" in answer:
-        return bool(answer["results"][0]["labels"])
+        return all(result["labels"] for result in answer["results"])
     return "neighbours" in answer or "total" in answer
 
 
-def prediction(text: str) -> bytes:
-    """A request for the labels of one text, on a connection that stays open."""
-    return post("/v1/predict", {"texts": [text], "k": K})
+def prediction(*texts: str) -> bytes:
+    """A request for the labels of some texts, on a connection that stays open."""
+    return post("/v1/predict", {"texts": texts, "k": K})
 
 
 def mixture(texts: list[str], labels: list[str]) -> Callable[[int], bytes]:
@@ -210,6 +214,33 @@ def compare(args: argparse.Namespace, texts: list[str]) -> list[str]:
     return [error for load in loads.values() for error in load.errors]
 
 
+def compare_workers(args: argparse.Namespace, texts: list[str]) -> list[str]:
+    """Put services of one and of several processes under load, in turns; the errors."""
+    title = f"{args.run.resolve().name}: {args.clients} clients, {args.seconds:g} s each"
+    table = Table("workers", "documents/s", "p50 ms", "p99 ms", "errors", title=title, box=None)
+    chunks = [texts[i : i + TEXTS] for i in range(0, len(texts) - TEXTS + 1, TEXTS)]
+    requests = [prediction(*chunk) for chunk in chunks]
+    loads: dict[int, list[Load]] = {1: [], args.workers: []}
+    for workers in (1, args.workers) * 2:
+        console.print(f"[dim]{workers} …[/]")
+        with service(args.run, "--max-batch", str(args.max_batch), "--workers", str(workers)) as at:
+            load = asyncio.run(
+                put_under_load(
+                    at, lambda i: requests[i % len(requests)], args.clients, args.seconds
+                )
+            )
+        loads[workers].append(load)
+        table.add_row(
+            str(workers),
+            f"{TEXTS * load.throughput:,.1f}",
+            *(f"{load.milliseconds(p):,.0f}" for p in (50, 99)),
+            str(len(load.errors)),
+        )
+    one, several = (statistics.mean(x.throughput for x in found) for found in loads.values())
+    console.print(table, f"{args.workers} workers : 1 worker = {several / one:.2f}", sep="\n")
+    return [error for found in loads.values() for load in found for error in load.errors]
+
+
 def endure(args: argparse.Namespace, texts: list[str]) -> list[str]:
     """Put one service under load for longer, and watch its memory; the errors."""
     with service(args.run, "--max-batch", str(args.max_batch)) as address:
@@ -268,11 +299,13 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, help="60, and 180 of the endurance trial")
     parser.add_argument("--max-batch", type=int, default=32)
+    parser.add_argument("--workers", type=int)
     parser.add_argument("--endurance", action="store_true")
     args = parser.parse_args()
     args.seconds = args.seconds or (180 if args.endurance else 60)
     texts = depl.read(args.corpus, splits=["dev"]).dev.texts
-    errors = (endure if args.endurance else compare)(args, texts)
+    measure = endure if args.endurance else compare_workers if args.workers else compare
+    errors = measure(args, texts)
     for error in errors[:3]:
         console.print(f"[red]{error}[/]")
     sys.exit(1 if errors else 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -131,6 +131,15 @@ def serve(
             help="Most files that may wait to be labelled in the background; 0 takes none.",
         ),
     ] = 20,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            help="Processes that answer; each takes a core, and they share the memory of weights.",
+        ),
+    ] = 1,
     log_requests: Annotated[
         bool,
         typer.Option("--log-requests", help="Log every request as JSON on standard error."),
@@ -142,10 +151,10 @@ def serve(
     """
     if importlib.util.find_spec("uvicorn") is None:
         raise MissingExtraError("uvicorn", "serve", "The service")
-    from depl.server.app import address_of, create_app
+    from depl.server.app import address_of
     from depl.server.batching import Batching
     from depl.server.listening import listen
-    from depl.server.live_model import load
+    from depl.server.plan import Plan, label_counts
     from depl.server.process import log_to_stderr, run_app
     from depl.server.security import Access, is_loopback
     from depl.server.tokens import Buckets, read_tokens
@@ -169,26 +178,42 @@ def serve(
         origins=tuple(origin.rstrip("/").lower() for origin in cors_origin or ()),
         buckets=None if rate is None else Buckets(rate),
     )
-    tls = _tls(certfile, keyfile)
     batching = Batching(
         max_batch=max_batch, max_wait=max_wait_ms / 1000, queue=queue, timeout=timeout
     )
+    plan = Plan(
+        folders=folders,
+        access=access,
+        batching=batching,
+        most_jobs=jobs,
+        tls=_tls(certfile, keyfile),
+        log_requests=log_requests,
+    )
     log_to_stderr(requests=log_requests)
     with listen(host, port) as listener:  # a problem with the address shows before loading
-        models = {name: load(path) for name, path in folders.items()}
-        app = create_app(models, access=access, batching=batching, most_jobs=jobs)
         shown = f"[{host}]" if ":" in host else host
-        address = f"{'http' if tls is None else 'https'}://{shown}:{listener.getsockname()[1]}"
-        for name, model in models.items():
-            labels = count(len(model.labels) - len(model.removed), "label")
-            where = f"runs/{name}/" if len(models) > 1 else ""
-            err.print(f"{escape(name)}: {labels} at {address}/{where}")
-        if not local and not access.known:
-            err.print(
-                "[yellow]Warning:[/] everybody who can reach this machine can use the service. "
-                "Set DEPL_TOKEN and --token-for-all to require a token."
-            )
-        run_app(app, listener, tls)
+        scheme = "http" if plan.tls is None else "https"
+        address = f"{scheme}://{shown}:{listener.getsockname()[1]}"
+
+        def say_where(labels: Mapping[str, int]) -> None:
+            for name, n in labels.items():
+                where = f"runs/{name}/" if len(labels) > 1 else ""
+                err.print(f"{escape(name)}: {count(n, 'label')} at {address}/{where}")
+            if not local and not access.known:
+                err.print(
+                    "[yellow]Warning:[/] everybody who can reach this machine can use the service. "
+                    "Set DEPL_TOKEN and --token-for-all to require a token."
+                )
+
+        if workers > 1:
+            from depl.server.supervisor import run_workers
+
+            run_workers(plan, listener, workers, say_where)
+            return
+        models = plan.load()
+        app = plan.app(models)
+        say_where(label_counts(models))
+        run_app(app, listener, plan.tls)
 
 
 def _named(runs: list[str], address_of: Callable[[str], str]) -> dict[str, Path]:

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from depl.core.errors import ConfigError, DeplError, MissingExtraError
 from depl.core.executor import Executor
 from depl.core.nodes import refuse_unfit
-from depl.core.workers import in_order, work_alone
+from depl.core.workers import in_order, use_cores
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -145,7 +145,7 @@ def connected(
 
 
 def _call(function: Callable[[P, T], R], payload: P, task: T) -> R:
-    work_alone()
+    use_cores(1)
     return function(payload, task)
 
 

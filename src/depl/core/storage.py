@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import mmap
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,14 +21,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 from scipy.sparse import csr_array
 
 from depl.core.corpus import Corpus, Label, LabelSet
 from depl.core.errors import RunError
 from depl.core.ranking import Ranking
 
+_DTYPES = {
+    **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
+    **{f"I{8 * size}": np.dtype(f"<i{size}") for size in (1, 2, 4, 8)},
+    **{f"U{8 * size}": np.dtype(f"<u{size}") for size in (1, 2, 4, 8)},
+    "BOOL": np.dtype(bool),
+}
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
 
 
@@ -206,7 +214,7 @@ def read_tensors(path: Path, *names: str) -> dict[str, Any]:
     if not path.exists():
         raise RunError(f"{path} is missing. Fit the run again to make it.")
     try:
-        flat = dict(load_file(path))
+        flat = _mapped(path)
         sparse = {name.removesuffix(".indptr") for name in flat if name.endswith(".indptr")}
         tensors = {k: array for k, array in flat.items() if k.rpartition(".")[0] not in sparse}
         tensors |= {name: _sparse(flat, name) for name in sparse}
@@ -218,6 +226,31 @@ def read_tensors(path: Path, *names: str) -> dict[str, Any]:
             f"{path} lacks the tensors {', '.join(missing)}. Delete its folder and fit again."
         )
     return tensors
+
+
+def _mapped(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a file, in memory that all its readers share as long as they do not write.
+
+    A run's files are replaced, never changed, so what is mapped stays as it is; Windows cannot
+    replace a file that is mapped, and reads it.
+    """
+    with safe_open(path, framework="numpy") as file:  # refuses what is no such file, or cut off
+        if os.name == "nt":
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    with path.open("rb") as file:
+        start = 8 + int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(start - 8))
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    header.pop("__metadata__", None)
+    return {name: _array(memory, start, **about) for name, about in header.items()}
+
+
+def _array(
+    memory: mmap.mmap, start: int, *, dtype: str, shape: list[int], data_offsets: list[int]
+) -> NDArray[Any]:
+    kind, place = _DTYPES[dtype], start + data_offsets[0]
+    array = np.frombuffer(memory, kind, math.prod(shape), place).reshape(shape)
+    return np.require(array, requirements="A")  # files of others may begin anywhere
 
 
 def _sparse(flat: Mapping[str, NDArray[Any]], name: str) -> csr_array:

@@ -36,18 +36,18 @@ _NAME = "depl-worker"
 _START = "import sys; sys.path[:] = {path!r}; from depl.core.workers import work; work()"
 
 
-_alone = False
+_cores: int | None = None
 
 
 def cores() -> int:
     """How many threads or processes to use where nothing else is asked for: one per core."""
-    return 1 if _alone else os.cpu_count() or 1
+    return _cores or os.cpu_count() or 1
 
 
-def work_alone() -> None:
-    """Make this process use a single core from now on: it is one of many on this machine."""
-    global _alone
-    _alone = True
+def use_cores(number: int) -> None:
+    """Make this process use so many cores from now on: it is one of several on this machine."""
+    global _cores
+    _cores = number
 
 
 def in_order(
@@ -172,8 +172,8 @@ class _Workers:
         assert worker.stdin is not None
         assert worker.stdout is not None
         try:
-            _send(worker.stdin, (self._function, item))
-            said, value = _receive(worker.stdout)
+            send(worker.stdin, (self._function, item))
+            said, value = receive(worker.stdout)
         except (EOFError, BrokenPipeError):
             raise DeplError(
                 f"A worker process ended by itself (exit code {worker.wait()}); perhaps there was "
@@ -200,26 +200,28 @@ def work() -> None:
             said = "result", pickle.loads(pickled)(item)
         except DeplError as error:
             said = "error", str(error)
-        _send(results, said)
+        send(results, said)
 
 
 def _read(tasks: SimpleQueue[tuple[bytes, Any]]) -> None:
     """Pass on the tasks; end the process, whatever it is doing, when there can be no more."""
     try:
         while True:
-            tasks.put(_receive(sys.stdin.buffer))
+            tasks.put(receive(sys.stdin.buffer))
     finally:
         os._exit(0)
 
 
-def _send(pipe: IO[bytes], value: object) -> None:
+def send(pipe: IO[bytes], value: object) -> None:
+    """Write a value to a pipe, for ``receive`` at its other end."""
     raw = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
     pipe.write(len(raw).to_bytes(8, "little"))
     pipe.write(raw)
     pipe.flush()
 
 
-def _receive(pipe: IO[bytes]) -> Any:  # noqa: ANN401 - whatever was sent
+def receive(pipe: IO[bytes]) -> Any:  # noqa: ANN401 - whatever was sent
+    """The next value from a pipe; ``EOFError`` when nobody can send any more."""
     size = pipe.read(8)
     if len(size) < 8:
         raise EOFError

@@ -88,6 +88,7 @@ class Classifier:
         self.fusion = fusion
         self.name = name
         self.thresholds = thresholds if model == FUSION else None  # of its probabilities
+        self.version = "" if run is None else run.version()
         self._run = run
         self.training = training = None if run is None else TrainingDocuments(run)
         self._base = state
@@ -95,7 +96,7 @@ class Classifier:
         if model == FUSION:
             alone = "svm" if fusion is None else fusion.chosen_
         decided_by = None if alone == FUSION else alone
-        self._feedback = None if run is None else FeedbackStore(run.path, run.version())
+        self._feedback = None if run is None else FeedbackStore(run.path, self.version)
         self._edits = None
         if run is not None and training is not None:
             self._edits = LabelEditor(run, state, decided_by, lambda: training.vectors)

@@ -100,6 +100,8 @@ class Batcher(Generic[Item, Answer]):
         Limits of batches and of the queue.
     done : function of (items, seconds)
         Called after every batch.
+    queued : function of int
+        Called with the length of the queue when it has changed.
     """
 
     def __init__(
@@ -107,10 +109,12 @@ class Batcher(Generic[Item, Answer]):
         answer: Callable[[list[Item]], list[Answer]],
         settings: Batching,
         done: Callable[[int, float], None],
+        queued: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.settings = settings
         self._answer = answer
         self._done = done
+        self._queued = queued
         self._waiting: deque[tuple[_Request[Item, Answer], int]] = deque()
         self._jobs: deque[_Job] = deque()
         self._numbers = count()
@@ -146,7 +150,7 @@ class Batcher(Generic[Item, Answer]):
             next(self._numbers), items, asyncio.get_running_loop().create_future()
         )
         self._waiting.extend((request, i) for i in range(len(items)))
-        self._arrival.set()
+        self._arrived()
         try:
             await asyncio.wait({request.future}, timeout=self.settings.timeout)
             if not request.future.done():
@@ -158,23 +162,32 @@ class Batcher(Generic[Item, Answer]):
                 kept = [pair for pair in self._waiting if pair[0] is not request]
                 self._waiting.clear()
                 self._waiting.extend(kept)
+                self._queue_changed()
 
     async def call(self, function: Callable[[], T]) -> T:
         """The result of a call between two batches; if not started in time, it never starts."""
         self._refuse_if_full(len(self._jobs))
         job = _Job(next(self._numbers), function, asyncio.get_running_loop().create_future())
         self._jobs.append(job)
-        self._arrival.set()
+        self._arrived()
         try:
             await asyncio.wait({job.future}, timeout=self.settings.timeout)
         finally:
             never_started = job in self._jobs
             if never_started:
                 self._jobs.remove(job)
+                self._queue_changed()
         if never_started:
             raise self._too_late()
         result: T = await job.future
         return result
+
+    def _arrived(self) -> None:
+        self._queue_changed()
+        self._arrival.set()
+
+    def _queue_changed(self) -> None:
+        self._queued(self.waiting)
 
     def _refuse_if_full(self, waiting: int) -> None:
         if waiting >= self.settings.queue:
@@ -218,6 +231,7 @@ class Batcher(Generic[Item, Answer]):
 
     async def _run(self, job: _Job) -> None:
         try:
+            self._queue_changed()
             result = await self._in_thread(job.function)
         except Exception as error:
             job.future.set_exception(error)
@@ -229,6 +243,7 @@ class Batcher(Generic[Item, Answer]):
         places: dict[_Request[Item, Answer], list[int]] = {}
         for request, place in (self._waiting.popleft() for _ in range(size)):
             places.setdefault(request, []).append(place)
+        self._queue_changed()
         if places and not await self._answer_together(places) and len(places) > 1:
             # A text on which the model fails must not fail the other requests in its batch.
             for request, some in places.items():

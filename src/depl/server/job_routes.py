@@ -16,7 +16,8 @@ from starlette.responses import FileResponse
 from depl.fusion.aims import parse_threshold
 from depl.server import schemas
 from depl.server.extraction import FILE_BODY
-from depl.server.jobs import MAX_REASONS, Job, Jobs, JobState, Output, Wish
+from depl.server.job_files import Job, JobState, Output, Wish
+from depl.server.jobs import MAX_REASONS, Jobs
 from depl.server.live_model import LiveModel
 from depl.server.problems import CLIENT_GONE
 
@@ -64,7 +65,6 @@ def router(
         ] = False,
     ) -> JobStatus:
         """Label the documents of a file, sent as the body of the request, in the background."""
-        jobs.check_room()
         if wide and output == "parquet":
             raise HTTPException(422, "wide is for csv, tsv, xlsx and jsonl, not for parquet.")
         aim = None if threshold is None else parse_threshold(threshold)
@@ -77,18 +77,18 @@ def router(
             id=id,
             wide=wide,
         )
-        key, folder = await asyncio.to_thread(jobs.new_folder)
+        key, folder = await jobs.new_folder()
         try:
             await _receive(request, folder / wish.name)
             return _status(await jobs.add(key, wish))
         except BaseException:  # a client that has gone, too
-            await asyncio.to_thread(jobs.drop_folder, key)
+            await jobs.drop_folder(key)
             raise
 
     @made.get("/jobs/{job_id}")
     async def show_job(job_id: str) -> JobStatus:
         """How far a job is."""
-        return _status(_found(job_id))
+        return _status(await _found(job_id))
 
     @made.get(
         "/jobs/{job_id}/result",
@@ -97,7 +97,7 @@ def router(
     )
     async def job_result(job_id: str) -> FileResponse:
         """The labels of all documents, once the job is finished."""
-        job = _found(job_id)
+        job = await _found(job_id)
         if job.state != "finished":
             raise HTTPException(409, _why_not(job))
         return FileResponse(
@@ -107,11 +107,11 @@ def router(
     @made.delete("/jobs/{job_id}", status_code=204)
     async def delete_job(job_id: str) -> None:
         """Cancel a job, or delete its result."""
-        await jobs.remove(_found(job_id))
+        await jobs.remove(await _found(job_id))
 
-    def _found(job_id: str) -> Job:
-        job = jobs.get(job_id)
-        if job is None or job.unwanted:
+    async def _found(job_id: str) -> Job:
+        job = await jobs.get(job_id)
+        if job is None:
             raise HTTPException(404, "There is no job with this id. Its result may be deleted.")
         return job
 

@@ -1,9 +1,9 @@
 """Files of documents, labelled in the background one after the other.
 
-A job is a folder ``RUN/jobs/ID`` with ``job.json``, the file that was sent, and the output as far
-as it is written. The output can be continued: a service that was stopped or killed continues its
-jobs when it is started again. When a job is finished, the file is deleted; the output is kept until
-somebody deletes it or too many others came after it.
+The output can be continued: a service that was stopped or killed continues its jobs when it is
+started again. When a job is finished, the file is deleted; the output is kept until somebody
+deletes it or too many others came after it. Of several processes that serve a run, one at a time
+labels files: whichever holds the lock. When it dies, another continues.
 
 The texts take the same way as those of requests, a batch at a time, so requests need not wait for
 a job to end.
@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
-import shutil
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from depl.core.corpus import Label
 from depl.core.errors import DeplError, RunError
-from depl.core.storage import explain_os_errors, fingerprint, read_json, write_json
+from depl.core.locks import locked
+from depl.core.storage import fingerprint
 from depl.readers.columns import Columns
 from depl.readers.document import Document
 from depl.readers.documents import Documents, chunks
@@ -34,14 +34,12 @@ from depl.readers.suggestions import Form
 from depl.run.folder import Run
 from depl.server.answers import Question
 from depl.server.batching import QueueFullError, TooLateError
+from depl.server.job_files import Job, JobFiles, JobState, Wish
 from depl.server.live_model import LiveModel
 from depl.server.logs import log_event
 from depl.server.schemas import SuggestedLabel
 
 T = TypeVar("T")
-
-Output = Literal["csv", "tsv", "jsonl", "parquet", "xlsx"]
-JobState = Literal["waiting", "running", "finished", "failed"]
 
 MOST_JOBS = 20  # that may wait
 MAX_KEPT = 100  # finished jobs; the oldest is deleted for a further one
@@ -49,46 +47,8 @@ MAX_REASONS = 20  # rows that were left out, of which the reason is kept
 
 _DOCUMENTS, _CHARACTERS = 32, 400_000  # of a chunk: as many as a batch, so that others come between
 _PAUSE = 1.0  # seconds before a chunk for which there was no room is tried again
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What is asked for: the settings of a job."""
-
-    name: str
-    output: Output = "csv"
-    k: int = 5
-    threshold: float | None = None
-    text: str | None = None
-    id: str | None = None
-    wide: bool = False
-
-
-@dataclass
-class Job:
-    """A file to label, and how far it is."""
-
-    id: str
-    wish: Wish
-    created: str
-    state: JobState = "waiting"
-    documents: int = 0
-    left_out: int = 0
-    reasons: list[str] = field(default_factory=list)
-    progress: float = 0.0
-    error: str | None = None
-    finished: str | None = None
-    unwanted: bool = field(default=False, compare=False)  # somebody deletes it
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing more happens to it."""
-        return self.state in ("finished", "failed")
-
-    @property
-    def result_name(self) -> str:
-        """What a client may call the output."""
-        return f"{PurePath(self.wish.name).stem}-labels.{self.wish.output}"
+_PATIENCE = 10.0  # seconds that a job which is deleted may take to stop; its process may be dead
+_LOOK = 0.5  # seconds between two looks at what other processes have done
 
 
 class Jobs:
@@ -108,15 +68,14 @@ class Jobs:
         self._live = live
         self._run = run
         self._most = most
-        self._folder = run / "jobs"
-        self._jobs: dict[str, Job] = {}
+        self._files = JobFiles(run / "jobs")
+        self._at_work: Job | None = None
         self._arrival = asyncio.Event()
         self._stopping = False
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Work through the jobs while the block runs, first those that an earlier service left."""
-        await asyncio.to_thread(self._find)
         worker = asyncio.create_task(self._work())
         try:
             yield
@@ -127,67 +86,96 @@ class Jobs:
 
     # For the routes
 
-    def check_room(self) -> None:
-        """Refuse a further job where too many are waiting."""
-        if sum(not job.done for job in self._jobs.values()) >= self._most:
+    async def new_folder(self) -> tuple[str, Path]:
+        """An id, and the folder to which the file of its job is to be written.
+
+        Refuses a further job where too many are waiting.
+        """
+        if sum(not job.done for job in await asyncio.to_thread(self._files.all)) >= self._most:
             raise QueueFullError(
                 f"There are {self._most} files waiting to be labelled, and no more are taken. Try "
                 f"again when one of them is finished."
                 if self._most
                 else "This service takes no files to label. Send texts to /v1/predict."
             )
+        return await asyncio.to_thread(self._files.new)
 
-    def new_folder(self) -> tuple[str, Path]:
-        """An id, and the folder to which the file of its job is to be written."""
-        id = secrets.token_urlsafe(16)
-        with explain_os_errors(self._folder):
-            (self._folder / id / "input").mkdir(parents=True)
-        return id, self._folder / id / "input"
-
-    def drop_folder(self, id: str) -> None:
-        """Delete all files of a job."""
-        shutil.rmtree(self._folder / id, ignore_errors=True)
+    async def drop_folder(self, id: str) -> None:
+        """Delete all files of what did not become a job."""
+        await asyncio.to_thread(self._files.drop, id)
 
     async def add(self, id: str, wish: Wish) -> Job:
         """Queue a job whose file is there."""
         job = Job(id, wish, created=_now())
-        await asyncio.to_thread(self._keep, job)
-        self._jobs[id] = job
+        await asyncio.to_thread(self._files.keep, job, new=True)
         self._arrival.set()
         return job
 
-    def get(self, id: str) -> Job | None:
+    async def get(self, id: str) -> Job | None:
         """The job with this id, if there is one."""
-        return self._jobs.get(id)
+        found = await asyncio.to_thread(self._files.get, id)
+        ours = self._at_work
+        return ours if found is not None and ours is not None and ours.id == id else found
 
     async def remove(self, job: Job) -> None:
         """Stop a job and delete all that is kept of it."""
-        job.unwanted = True
-        while job.state == "running":  # until the chunk it is at is written
+        await asyncio.to_thread(self._files.mark_unwanted, job.id)
+        end = time.monotonic() + _PATIENCE
+        while job.state == "running" and time.monotonic() < end:  # until its chunk is written
             await asyncio.sleep(0.02)
-        self._jobs.pop(job.id, None)
-        await asyncio.to_thread(self.drop_folder, job.id)
+            there = {x.id: x for x in await asyncio.to_thread(self._files.all)}
+            job = there.get(job.id, replace(job, state="finished"))
+        await asyncio.to_thread(self._files.drop, job.id)
 
     def result(self, job: Job) -> Path:
         """Where the output of a job is."""
-        return self._folder / job.id / f"output.{job.wish.output}"
+        return self._files.result(job)
 
     # The work
 
     async def _work(self) -> None:
         while not self._stopping:
             self._arrival.clear()
-            jobs = self._jobs.values()
-            waiting = [job for job in jobs if job.state == "waiting" and not job.unwanted]
-            if not waiting:
-                await self._arrival.wait()
-                continue
-            await self._do(min(waiting, key=lambda job: job.created))
+            try:
+                if await asyncio.to_thread(self._next) is not None:
+                    with self._alone():
+                        await self._work_through()
+            except DeplError as error:  # another process is at work, or the disk is full
+                log_event(logging.DEBUG, "jobs wait", error=str(error))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._arrival.wait(), _LOOK)
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return locked(
+            self._run / ".jobs.lock",
+            busy="Another process labels the files of this run",
+            remedy="This one waits.",
+        )
+
+    async def _work_through(self) -> None:
+        await asyncio.to_thread(self._files.drop_abandoned)
+        while not self._stopping:
+            job = await asyncio.to_thread(self._next)
+            if job is None:
+                return
+            self._at_work = job
+            try:
+                await self._do(job)
+            finally:
+                self._at_work = None
+
+    def _next(self) -> Job | None:
+        """The oldest job that is to be done, begun or not; whoever began it is gone."""
+        for job in self._files.all():
+            if not job.done and not self._files.is_unwanted(job.id):
+                return job
+        return None
 
     async def _do(self, job: Job) -> None:
         job.state = "running"
         state: JobState = "waiting"  # again, if the service stops before the job is finished
         try:
+            await asyncio.to_thread(self._files.keep, job)
             if await self._label(job):
                 state, job.progress, job.finished = "finished", 1.0, _now()
         except DeplError as error:
@@ -197,7 +185,7 @@ class Jobs:
             message = "Something went wrong in the service; its log has the details."
             state, job.error, job.finished = "failed", message, _now()
         try:
-            await asyncio.to_thread(self._keep, replace(job, state=state))
+            await asyncio.to_thread(self._files.keep, replace(job, state=state))
             if state != "waiting":
                 await asyncio.to_thread(self._tidy, job)
         except RunError as error:
@@ -216,7 +204,8 @@ class Jobs:
         documents, todo, target = await asyncio.to_thread(self._open, job, made_from)
         with target:
             job.documents = target.done
-            while not (self._stopping or job.unwanted):
+            kept = time.monotonic()
+            while self._is_wanted(job):
                 chunk = await asyncio.to_thread(next, todo, None)
                 if chunk is None:
                     await asyncio.to_thread(self._finish, job, target)
@@ -229,11 +218,17 @@ class Jobs:
                 job.documents = target.done
                 if documents.total:
                     job.progress = min(0.999, documents.position / documents.total)
+                if time.monotonic() > kept + _LOOK:  # for the other processes
+                    await asyncio.to_thread(self._files.keep, job)
+                    kept = time.monotonic()
         return False
+
+    def _is_wanted(self, job: Job) -> bool:
+        return not self._stopping and not self._files.is_unwanted(job.id)
 
     async def _when_there_is_room(self, job: Job, ask: Callable[[], Awaitable[T]]) -> T | None:
         """What the model answers, as soon as it has time; None if nobody wants it any more."""
-        while not (self._stopping or job.unwanted):
+        while self._is_wanted(job):
             try:
                 return await ask()
             except (QueueFullError, TooLateError):
@@ -244,7 +239,7 @@ class Jobs:
         self, job: Job, made_from: dict[str, Any]
     ) -> tuple[Documents, Iterator[list[Document]], SuggestionFile]:
         """The documents that are still to be labelled, and the file for their labels."""
-        wish, (source,) = job.wish, (self._folder / job.id / "input").iterdir()
+        wish, source = job.wish, self._files.source(job)
         job.left_out, job.reasons = 0, []
 
         def left_out(place: str, why: str) -> None:
@@ -280,36 +275,14 @@ class Jobs:
     def _in_words(self, job: Job, error: DeplError) -> str:
         """What went wrong, without the service's folders and what to do on its command line."""
         message, _, _ = str(error).partition(" What was written to --output")
-        return message.replace(f"{self._folder / job.id / 'input'}/", "")
-
-    # What is on the disk
-
-    def _keep(self, job: Job) -> None:
-        value = asdict(job)
-        del value["unwanted"]
-        write_json(self._folder / job.id / "job.json", value)
+        return message.replace(f"{self._files.inputs(job)}/", "")
 
     def _tidy(self, job: Job) -> None:
         """Delete the file of a job that is done, and the oldest jobs where there are too many."""
-        shutil.rmtree(self._folder / job.id / "input", ignore_errors=True)
-        done = sorted((x for x in self._jobs.values() if x.done), key=lambda x: x.created)
-        for old in done[: max(0, len(done) + 1 - MAX_KEPT)]:
-            self._jobs.pop(old.id, None)
-            self.drop_folder(old.id)
-
-    def _find(self) -> None:
-        """Jobs that an earlier service left; what never became one is deleted."""
-        for folder in sorted(self._folder.iterdir()) if self._folder.is_dir() else []:
-            try:
-                value = read_json(folder / "job.json")
-                job = Job(**value | {"wish": Wish(**value["wish"])})
-            except (DeplError, TypeError, KeyError) as error:
-                log_event(logging.WARNING, "job dropped", job=folder.name, error=str(error))
-                self.drop_folder(folder.name)
-                continue
-            if job.state == "running":
-                job.state = "waiting"
-            self._jobs[job.id] = job
+        self._files.drop_source(job)
+        done = [x for x in self._files.all() if x.done]
+        for old in done[: max(0, len(done) - MAX_KEPT)]:
+            self._files.drop(old.id)
 
 
 def _suggested(rows: Sequence[Sequence[SuggestedLabel]]) -> list[list[tuple[Label, float]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -48,13 +48,16 @@ class LiveModel:
         self._model = model
         self._catalogue: Catalogue | None = None
         self._batcher: Batcher[Question, list[SuggestedLabel]] = Batcher(
-            lambda questions: suggest(self._fresh(), questions), batching, metrics.batch_done
+            lambda questions: suggest(self._fresh(), questions),
+            batching,
+            metrics.batch_done,
+            metrics.queue.set,
         )
+        self.ask_all: Callable[[str], Awaitable[float]] | None = None
         self._look_again = 0.0  # when to look for edits again, after they could not be read
         # A change made while the run is read from disk would be missing in the new model.
         self._changing = asyncio.Lock()
         self._metrics = metrics
-        metrics.watch_queue(lambda: self._batcher.waiting)
         metrics.labels.set(len(present(model)))
 
     @asynccontextmanager
@@ -75,6 +78,11 @@ class LiveModel:
     def folder(self) -> Path | None:
         """The run folder, if the model was loaded from one."""
         return self._model.folder
+
+    @property
+    def version(self) -> str:
+        """Identifies the run as it was loaded."""
+        return self._model.version
 
     async def suggest(self, questions: Sequence[Question]) -> list[list[SuggestedLabel]]:
         """The labels of each text."""
@@ -157,6 +165,13 @@ class LiveModel:
     async def undo(self) -> str:
         """Undo the last change; returns which one it was."""
         return await self.change(lambda model: model.undo())
+
+    async def reload_everywhere(self) -> float:
+        """Reload in all processes of the service, this one among them; the seconds taken.
+
+        ``ask_all`` does so where there are several.
+        """
+        return await (self.reload() if self.ask_all is None else self.ask_all(self.name))
 
     async def reload(self) -> float:
         """Load the run again while the old model answers, then swap; returns the seconds taken."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from typing import NamedTuple
 
 from prometheus_client import (
@@ -14,7 +14,9 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.multiprocess import MultiProcessCollector
 
+_SHARED = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client looks for it when it is imported
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
@@ -29,10 +31,6 @@ class RunMetrics(NamedTuple):
     labels: Gauge
     reloads: Counter
 
-    def watch_queue(self, length: Callable[[], int]) -> None:
-        """Read the length of the queue from this function."""
-        self.queue.set_function(lambda: float(length()))
-
     def batch_done(self, texts: int, seconds: float) -> None:
         """Count a batch."""
         self.documents.inc(texts)
@@ -41,7 +39,12 @@ class RunMetrics(NamedTuple):
 
 
 class Metrics:
-    """The metrics of one service; two services in one process have separate ones."""
+    """The metrics of one service; two services in one process have separate ones.
+
+    Where several processes answer, each writes its own to the folder that they share, and whichever
+    is asked adds up those of all. Memory and time of the process are left out there: they would be
+    those of one.
+    """
 
     content_type = CONTENT_TYPE_LATEST
 
@@ -68,12 +71,28 @@ class Metrics:
             registry=registry,
         )
         self._documents = Counter("depl_documents", "Texts labelled.", ("run",), registry=registry)
-        self._queue = Gauge("depl_queue", "Texts and calls waiting.", ("run",), registry=registry)
-        self._labels = Gauge("depl_labels", "Labels of the model.", ("run",), registry=registry)
+        self._queue = Gauge(
+            "depl_queue",
+            "Texts and calls waiting.",
+            ("run",),
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._labels = Gauge(
+            "depl_labels",
+            "Labels of the model.",
+            ("run",),
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         self._reloads = Counter(
             "depl_reloads", "Times the run was reloaded.", ("run",), registry=registry
         )
-        ProcessCollector(registry=registry)
+        if _SHARED in os.environ:
+            self._registry = CollectorRegistry()
+            MultiProcessCollector(self._registry)  # type: ignore[no-untyped-call]
+        else:
+            ProcessCollector(registry=registry)
 
     def of_run(self, name: str) -> RunMetrics:
         """What is counted for one of the runs."""

@@ -8,9 +8,10 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -20,17 +21,30 @@ from depl.server.connections import Connection
 from depl.server.live_model import LiveModel
 from depl.server.logs import log_event
 
-_GRACE = 30  # seconds that requests get to finish when the service is stopped
+GRACE = 30  # seconds that requests get to finish when the service is stopped
 
 
 def run_app(
-    app: FastAPI, listener: socket.socket, tls: tuple[Path, Path | None] | None = None
+    app: FastAPI,
+    listener: socket.socket,
+    tls: tuple[Path, Path | None] | None = None,
+    begin: Callable[[FastAPI], None] | None = None,
 ) -> None:
-    """Answer on this socket until SIGTERM or Ctrl-C; SIGHUP reloads the run.
+    """Answer on this socket until SIGTERM or Ctrl-C.
 
-    ``tls`` are certificate and key, to answer by HTTPS.
+    Parameters
+    ----------
+    app : FastAPI
+        What answers.
+    listener : socket
+        Listening.
+    tls : tuple of Path and (Path or None), or None
+        Certificate and key, to answer by HTTPS.
+    begin : function or None
+        Called in the event loop before the first request is accepted. By default it lets SIGHUP
+        reload the runs.
     """
-    asyncio.run(_run(app, listener, tls))
+    asyncio.run(_run(app, listener, tls, begin or _reload_on_hangup))
 
 
 class _JsonLines(logging.Formatter):
@@ -56,7 +70,12 @@ def log_to_stderr(*, requests: bool) -> None:
     logging.getLogger("depl.server").setLevel(logging.INFO if requests else logging.WARNING)
 
 
-async def _run(app: FastAPI, listener: socket.socket, tls: tuple[Path, Path | None] | None) -> None:
+async def _run(
+    app: FastAPI,
+    listener: socket.socket,
+    tls: tuple[Path, Path | None] | None,
+    begin: Callable[[FastAPI], None],
+) -> None:
     certificate, key = tls or (None, None)
     config = uvicorn.Config(
         app,
@@ -68,35 +87,38 @@ async def _run(app: FastAPI, listener: socket.socket, tls: tuple[Path, Path | No
         log_level="warning",
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=_GRACE,
+        timeout_graceful_shutdown=GRACE,
     )
     # uvicorn finishes what it has accepted and then raises the signal again. With this handler
     # that second one changes nothing, and a service that was told to stop exits with success.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    reloading = _Reloading(app.state.runs)
-    if hasattr(signal, "SIGHUP"):  # not on Windows
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloading.begin)
+    begin(app)
     await uvicorn.Server(config).serve(sockets=[listener])
 
 
-class _Reloading:
-    """Reloads all runs on demand; where that fails, the old one stays in use."""
+def _reload_on_hangup(app: FastAPI) -> None:
+    loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[Any]]()
 
-    def __init__(self, runs: Sequence[LiveModel]) -> None:
-        self._runs = runs
-        self._tasks: set[asyncio.Task[None]] = set()
+    def reload() -> None:
+        task = loop.create_task(reload_runs(app.state.runs))
+        tasks.add(task)  # the loop itself keeps only a weak reference
+        task.add_done_callback(tasks.discard)
 
-    def begin(self) -> None:
-        task = asyncio.get_running_loop().create_task(self._reload())
-        self._tasks.add(task)  # the loop itself keeps only a weak reference
-        task.add_done_callback(self._tasks.discard)
+    if hasattr(signal, "SIGHUP"):  # not on Windows
+        loop.add_signal_handler(signal.SIGHUP, reload)
 
-    async def _reload(self) -> None:
-        for run in self._runs:
-            try:
-                seconds = await run.reload()
-            except DeplError as error:
-                log_event(logging.ERROR, "reload failed", run=run.name, error=str(error))
-            else:
-                log_event(logging.WARNING, "reloaded", run=run.name, seconds=round(seconds, 3))
+
+async def reload_runs(runs: Iterable[LiveModel]) -> tuple[float, str | None]:
+    """Reload runs; where that fails, the old one stays in use. Seconds, and what went wrong."""
+    taken, trouble = 0.0, None
+    for run in runs:
+        try:
+            seconds = await run.reload()
+        except DeplError as error:
+            trouble = str(error)
+            log_event(logging.ERROR, "reload failed", run=run.name, error=trouble)
+        else:
+            taken += seconds
+            log_event(logging.WARNING, "reloaded", run=run.name, seconds=round(seconds, 3))
+    return taken, trouble

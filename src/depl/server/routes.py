@@ -236,7 +236,7 @@ def _editing(live: LiveModel, access: Access) -> APIRouter:
     )
     async def reload() -> schemas.Reloaded:
         """Load the run from disk again; requests are answered meanwhile."""
-        seconds = await live.reload()
+        seconds = await live.reload_everywhere()
         labels = await live.read(lambda model: len(answers.present(model)))
         return schemas.Reloaded(labels=labels, seconds=round(seconds, 3))
 
