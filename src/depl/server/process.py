@@ -89,12 +89,18 @@ async def _run(
         server_header=False,
         timeout_graceful_shutdown=GRACE,
     )
+    server = uvicorn.Server(config)
+
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
     # uvicorn finishes what it has accepted and then raises the signal again. With this handler
-    # that second one changes nothing, and a service that was told to stop exits with success.
+    # that second one changes nothing, and a service that was told to stop exits with success. It
+    # also stops a service that has not yet begun.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, stop)
     begin(app)
-    await uvicorn.Server(config).serve(sockets=[listener])
+    await server.serve(sockets=[listener])
 
 
 def _reload_on_hangup(app: FastAPI) -> None:

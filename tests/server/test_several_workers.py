@@ -113,7 +113,10 @@ def test_a_worker_ends_when_its_supervisor_is_gone(fitted_run):
         plan = Plan(folders={"laws": fitted_run}, access=Access(), batching=Batching(), most_jobs=0)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         with subprocess.Popen(command, pass_fds=[listener.fileno()], **pipes) as worker:
-            send(worker.stdin, (plan, listener.fileno(), 1))
-            assert receive(worker.stdout)[0] == "ready"
-            worker.stdin.close()
-            assert worker.wait(20) == 0
+            try:
+                send(worker.stdin, (plan, listener.fileno(), 1))
+                assert receive(worker.stdout)[0] == "ready"
+                worker.stdin.close()
+                assert worker.wait(20) == 0
+            finally:
+                worker.kill()
