@@ -6,7 +6,7 @@ REQUESTS ?= $(FILES)
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 export PIP_NO_INPUT := 1
 
-.PHONY: demo test check fix bench damage kills fuzz docs release audit clean help
+.PHONY: demo test check fix bench damage kills fuzz journeys docs release audit clean help
 
 help:
 	@echo "make demo    train, evaluate and explain on the embedded corpus (offline)"
@@ -16,6 +16,7 @@ help:
 	@echo "make docs    build the documentation site, docs/_build/html"
 	@echo "make damage  what 2,000 damaged copies of runs answer; make kills: fits killed at random"
 	@echo "make fuzz    100,000 changed files read, as many changed requests answered: make fuzz FILES=5000"
+	@echo "make journeys  a first day with depl, from pip install on: make journeys CORPORA='data/a data/b'"
 	@echo "make release wheel, source archive and list of components (SBOM), the same bytes each time, in dist"
 	@echo "make audit   known vulnerabilities of what requirements.lock installs (needs a network)"
 	@echo "make bench   compare with the peers: make bench CORPUS=path/to/corpus"
@@ -40,6 +41,10 @@ help:
 	@echo "Installing the tools for the documentation into .venv ..."
 	@$(PIP) install -c constraints.txt -e '.[docs]'
 	@touch $@
+
+# From pip install into an environment of its own, on generated files and on corpora if given.
+journeys:
+	$(PYTHON) tests/journeys/walk.py --fresh --corpora $(CORPORA)
 
 # With tools in an environment of their own, and dates of files from the commit: building twice gives
 # the same bytes, and this compares them. The list of components is of what requirements.lock installs.
