@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 # A shared machine may be slow for a moment; that is no failure of what is tested.
 settings.register_profile("depl", deadline=None)
 settings.load_profile("depl")
+
+# Flushing protects from a loss of power, which no test can cause, and takes a third of the time of a
+# small fit. Processes that tests start and kill flush as usual.
+os.fsync = lambda _: None
 
 # Files that take longest, so that they do not start last and keep one of two workers waiting.
 LONGEST = ("test_demo", "test_cluster", "test_predict", "test_resuming", "test_page")

@@ -28,7 +28,7 @@ STAGE_NAMES = stage_names(Config())
 WORDS = np.array([f"word{i:03d}" for i in range(300)])
 
 
-def make_corpus(seed=0, n=240, n_labels=90):
+def make_corpus(seed=0, n=100, n_labels=30):
     """Random documents whose labels are decided by the words in them."""
     rng = np.random.default_rng(seed)
     rows = rng.choice(len(WORDS), (n, 25))

@@ -25,6 +25,7 @@ from scipy.special import expit
 from depl.core.errors import RunError
 from depl.core.storage import read_json, write_json
 from depl.evaluation.metrics import Floats
+from depl.fusion.calibration import minimise
 from depl.sparse.evidence import COLUMNS, NEAREST
 
 STEPS = (0, 1, 3, 10)  # numbers of examples with weights of their own
@@ -136,8 +137,6 @@ def _logistic(
     evidence: NDArray[np.float32], carried: NDArray[np.bool_], share: float
 ) -> tuple[Floats, float]:
     """Weights that are not negative, and the offset, for pairs of one number of examples."""
-    from scipy.optimize import minimize  # slow to import, and only needed by fit
-
     # One pseudo pair of each kind without evidence keeps the offset finite.
     none = np.zeros((2, evidence.shape[1]), np.float32)
     Z = np.concatenate([evidence, none])
@@ -159,5 +158,5 @@ def _logistic(
 
     start = np.append(np.full(len(Z), _USUAL), -5.0)
     bounds = [(0.0, None)] * len(Z) + [(None, None)]
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    found = minimise(loss, start, bounds)
     return found[:-1], float(found[-1])

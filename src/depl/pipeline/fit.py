@@ -8,6 +8,7 @@ setting, and ``--until``/``--from`` all follow from this rule.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import platform
@@ -306,6 +307,7 @@ def _refuse_other_corpus(run: Run, contents: str, overwrite: bool) -> None:
         )
 
 
+@functools.cache
 def _versions() -> dict[str, str]:
     libraries = ("depl", "numpy", "scipy", "scikit-learn", "numba", "simplemma", "torch")
     found = {"python": platform.python_version()}
