@@ -27,6 +27,7 @@ from depl.cli.review import review
 from depl.cli.serve import serve
 from depl.cli.theory import theory
 from depl.cli.token import token
+from depl.cli.tune import tune
 from depl.core.errors import DeplError
 
 app = typer.Typer(
@@ -49,6 +50,7 @@ for command in (
     check,
     review,
     learn,
+    tune,
     theory,
     demo,
 ):
