@@ -179,6 +179,20 @@ def test_evaluate_warns_of_documents_that_were_trained_on(table: Path, fitted: t
     assert f"{n} of these 118 documents were trained on" in said
 
 
+def test_wide_tables_have_ids_only_where_they_tell_something(
+    table: Path, fitted: tuple[Path, str], tmp_path: Path
+):
+    out = tmp_path / "wide.csv"
+    call("predict", fitted[0], table, "--wide", "-k", 2, "--output", out)
+    with out.open(encoding="utf-8") as file:
+        assert next(csv.reader(file))[5:] == [
+            "label_1",
+            "probability_1",
+            "label_2",
+            "probability_2",
+        ]
+
+
 def test_predict_takes_the_columns_of_the_run(fitted: tuple[Path, str], tmp_path: Path):
     run, _ = fitted
     (tmp_path / "new.csv").write_bytes(
@@ -243,6 +257,15 @@ def test_info_counts_what_a_fit_will_know_and_what_other_splits_have(tmp_path: P
     assert "  2 labels, and 1 in no training document\n" in out
     said = call("fit", tmp_path, "--out", tmp_path / "run", "--until", "corpus")[1]
     assert "2 documents, 2 labels →" in said
+
+
+def test_a_table_without_a_header_is_noticed(tmp_path: Path):
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "".join(f"{text},wine\n" for text in ("white grapes", "a cellar", "a vineyard"))
+    )
+    said = call("info", path, "--labels", "wine", "--text", "white grapes")[1]
+    assert "'wine' is also a label: does the first row have names of columns?" in said
 
 
 def test_where_no_row_can_be_used_the_columns_are_said(tmp_path: Path):

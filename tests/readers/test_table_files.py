@@ -74,6 +74,14 @@ def test_the_separator_is_found(tmp_path: Path, name: str, ends: str, delimiter:
     assert found == [HEADER, *ROWS]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252", "utf-16"])
+def test_carriage_returns_end_lines_where_there_are_no_line_feeds(tmp_path: Path, encoding: str):
+    rows = [["id", "text"], ["1", "Käse"], ["2", "Öl; Wein"]]
+    text = "\r".join(",".join(row) for row in rows)
+    (tmp_path / "mac.csv").write_bytes(text.encode(encoding))
+    assert contents(tmp_path / "mac.csv")[1] == rows
+
+
 @pytest.mark.parametrize("suffix", COMPRESSIONS)
 @pytest.mark.parametrize(
     ("encoding", "said"),
@@ -81,6 +89,7 @@ def test_the_separator_is_found(tmp_path: Path, name: str, ends: str, delimiter:
         ("utf-8", "UTF-8"),
         ("utf-8-sig", "UTF-8 with a byte order mark"),
         ("utf-16", "UTF-16"),
+        ("utf-16-be", "UTF-16 without a byte order mark"),
         ("cp1252", "Windows-1252"),
     ],
 )

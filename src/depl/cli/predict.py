@@ -146,7 +146,7 @@ def predict(
     from depl.readers.documents import Documents, chunks
     from depl.readers.encodings import known as known_encoding
     from depl.readers.stores import is_marc
-    from depl.readers.suggestions import Form
+    from depl.readers.suggestions import PLAIN, Form
     from depl.run.folder import Run
 
     aim = parsed(threshold, per_band=per_band)
@@ -176,8 +176,13 @@ def predict(
         keep_blank_records=to_marc,
         encoding=known_encoding(encoding),
     )
-    delimiter = documents.delimiter if excel else None
-    form = Form(k if wide else 0, excel, delimiter, *([documents.marc] if to_marc else []))
+    form = Form(
+        wide=k if wide else 0,
+        excel=excel,
+        delimiter=documents.delimiter if excel else None,
+        marc=documents.marc if to_marc else PLAIN.marc,
+        ids=not wide or _ids_tell_something(run),
+    )
     target = None if output is None else _opened(output, documents, resume, overwrite, form)
     if target is not None and target.complete:
         err.print(f"[dim]{escape(str(output))} is finished already; --overwrite makes it again.[/]")
@@ -221,6 +226,15 @@ def tell(name: str, described: str, columns: Columns) -> None:
     if columns.text != ("text",):
         said = f"{name}: {described}; text: {columns.text_said}; id: {columns.id or 'row number'}"
         err.print(f"[dim]{escape(said)}[/]")
+
+
+def _ids_tell_something(run: Path) -> bool:
+    """Whether labels have other ids than their names; those added to a run may."""
+    from depl.labels.journal import Journal
+    from depl.run.folder import Run
+
+    edited = Journal(run).folder.exists()
+    return edited or any(label.id != label.name for label in Run.open(run).labels)
 
 
 def _check_options(output: Path | None, *, resume: bool, overwrite: bool, as_json: bool) -> None:

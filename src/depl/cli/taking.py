@@ -48,6 +48,8 @@ def print_taken(taken: Taken, data: Dataset) -> None:
     if taken.left_out[COPY]:
         rows += f"; {count(taken.left_out[COPY], 'row')} joined with those of the same id and text"
     _line("taken", rows)
+    if odd := [name for name in columns.labels if data.labels.get(name) >= 0]:
+        _line("header", f"{odd[0]!r} is also a label: does the first row have names of columns?")
     if taken.variants:
         _line("spellings", _variants(taken.variants))
     if taken.matched is not None:

@@ -33,8 +33,9 @@ def lines(source: Source, longest: int = LONGEST_LINE) -> Iterator[Line]:
 
     So has one that is longer than the longest; it has no text.
 
-    Only a line feed ends a line: texts may hold the other characters that Python's
-    ``splitlines`` takes for line ends. A byte order mark at the start is dropped.
+    Only a line feed ends a line, or a carriage return in a file without line feeds: texts may hold
+    the other characters that Python's ``splitlines`` takes for line ends. A byte order mark at the
+    start is dropped.
     """
     number = 0
     try:
@@ -46,8 +47,16 @@ def lines(source: Source, longest: int = LONGEST_LINE) -> Iterator[Line]:
                 return
             told = encodings.marked(head) or encodings.unmarked_utf16(head)
             source.encoding = source.encoding or told or "utf-8"
-            found = _utf8 if source.encoding in ("utf-8", "utf-8-sig") else _other
-            for text, fault in found(stream, source.encoding, longest):
+            # Excel on a Mac ends lines so where "CSV (Macintosh)" is asked for.
+            ending = "\r" if b"\r" in head and b"\n" not in head else "\n"
+            plain = source.encoding in ("utf-8", "utf-8-sig") and ending == "\n"
+            read = (
+                partial(_utf8, stream)
+                if plain
+                else partial(_other, stream, source.encoding, ending)
+            )
+            # No name for these lines: whoever stops early must end them before the stream.
+            for text, fault in read(longest):
                 number += 1
                 yield Line(number, text.removesuffix("\n").removesuffix("\r"), fault)
     except DAMAGE as error:
@@ -72,7 +81,7 @@ def find_encoding(source: Source) -> None:
         return  # reading it will say so
 
 
-def _utf8(stream: io.BufferedReader, encoding: str, longest: int) -> Iterator[tuple[str, str]]:
+def _utf8(stream: io.BufferedReader, longest: int) -> Iterator[tuple[str, str]]:
     """Line by line from the bytes, so that a fault tells its byte."""
     mark = BOM
     for raw in iter(partial(stream.readline, longest), b""):
@@ -85,13 +94,15 @@ def _utf8(stream: io.BufferedReader, encoding: str, longest: int) -> Iterator[tu
         mark = b""
 
 
-def _other(stream: io.BufferedReader, encoding: str, longest: int) -> Iterator[tuple[str, str]]:
+def _other(
+    stream: io.BufferedReader, encoding: str, ending: str, longest: int
+) -> Iterator[tuple[str, str]]:
     """Line by line from the characters; the few bytes that mean none cost no document."""
-    text = io.TextIOWrapper(stream, encoding, errors="replace", newline="\n")
+    text = io.TextIOWrapper(stream, encoding, errors="replace", newline=ending)
     try:
         for line in iter(partial(text.readline, longest), ""):
-            if len(line) == longest and not line.endswith("\n"):
-                while (line := text.readline(longest)) and not line.endswith("\n"):
+            if len(line) == longest and not line.endswith(ending):
+                while (line := text.readline(longest)) and not line.endswith(ending):
                     pass
                 yield "", _TOO_LONG
             else:

@@ -30,7 +30,8 @@ class Kind(Enum):
     )
     WRONG_ENCODING = (
         "lines that are not UTF-8",
-        "Convert the file, for example with: iconv -f latin1 -t utf-8 OLD > NEW",
+        "Name the encoding of a table, such as --encoding cp1252, or convert the file, for example "
+        "with: iconv -f latin1 -t utf-8 OLD > NEW",
     )
     DUPLICATE_DOCUMENTS = (
         "document ids that occur more than once in a split",

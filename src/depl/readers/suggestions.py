@@ -35,12 +35,20 @@ class Form(NamedTuple):
         What separates the cells; by default a comma in ``.csv`` and a tab in ``.tsv`` files.
     marc : MarcFields
         Which fields of MARC records get the suggestions.
+    ids : bool
+        Whether a wide table has the labels' ids beside their names.
     """
 
     wide: int = 0
     excel: bool = False
     delimiter: str | None = None
     marc: MarcFields = MarcFields()
+    ids: bool = True
+
+    @property
+    def of_label(self) -> list[str]:
+        """The columns that a label has in a wide table, without their numbers."""
+        return [what for what in _WIDE if self.ids or what != "label_id"]
 
 
 PLAIN = Form()
@@ -72,7 +80,7 @@ def header(documents: Sequence[Document], form: Form) -> list[str]:
     if not form.wide:
         return list(COLUMNS)
     own = list(fields_of(documents[0])) if documents else ["id"]
-    added = [f"{what}_{i}" for i in range(1, form.wide + 1) for what in _WIDE]
+    added = [f"{what}_{i}" for i in range(1, form.wide + 1) for what in form.of_label]
     taken = [name for name in added if name in own]
     if taken:
         raise ConfigError(
@@ -86,13 +94,13 @@ def table_rows(
     documents: Sequence[Document], rows: Sequence[Suggested], form: Form, columns: Sequence[str]
 ) -> Iterator[list[Any]]:
     """The rows of a table with these columns: one a suggestion, or, wide, one a document."""
-    n_own = len(columns) - len(_WIDE) * form.wide
+    n_own = len(columns) - len(form.of_label) * form.wide
     for document, row in zip(documents, rows, strict=True):
         if form.wide:
             fields = fields_of(document)
             cells = [fields.get(name) for name in columns[:n_own]]
             for label, score in row[: form.wide]:
-                cells += [label.name, label.id, round(score, 4)]
+                cells += [label.name, *([label.id] if form.ids else []), round(score, 4)]
             yield cells + [None] * (len(columns) - len(cells))
         else:
             for rank, (label, score) in enumerate(row, 1):
