@@ -89,7 +89,7 @@ def test_all_kinds_come_in_one_message(folder: Path):
     message = refusal(folder)
     for line in (
         "broken JSON: 1 found\n    train.jsonl:2  Expecting property name",
-        "not UTF-8: 1 found\n    dev.jsonl:1  byte 14 is 0xe9\n  Name the encoding of a table, such as --encoding cp1252, or convert",
+        "not UTF-8: 1 found\n    dev.jsonl:1  byte 14 is 0xe9\n  Name the encoding of a table",
         "more than once in a split: 1 found\n    train.jsonl:5  'good'",
         "no text: 1 found\n    train.jsonl:3\n",
         "no label of the set: 1 found\n    train.jsonl:4\n",
