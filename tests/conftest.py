@@ -16,8 +16,8 @@ from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 settings.register_profile("depl", deadline=None)
 settings.load_profile("depl")
 
-# Flushing protects from a loss of power, which no test can cause, and takes a third of the time of a
-# small fit. Processes that tests start and kill flush as usual.
+# Flushing protects from a loss of power, which no test can cause, and takes a third of the time of
+# a small fit. Processes that tests start and kill flush as usual.
 os.fsync = lambda _: None
 
 # Files that take longest, so that they do not start last and keep one of two workers waiting.
