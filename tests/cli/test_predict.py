@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import lzma
+import multiprocessing
 import os
 import re
 import signal
@@ -657,28 +658,37 @@ def test_a_repaired_file_can_be_resumed(fitted_run, tmp_path):
     assert output.read_text() == predicted(fitted_run, path, "--json").stdout
 
 
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])  # written by line, and as a whole
 def test_a_killed_process_is_resumed_to_the_same_bytes(fitted_run, tmp_path, suffix):
-    rows = numbered(12_000)
-    path, output, whole = (tmp_path / f"{n}{suffix}" for n in ("in", "out", "whole"))
-    path = tmp_path / "in.jsonl"
-    path.write_bytes(as_jsonl(rows))
-    command = [str(DEPL), "predict", str(fitted_run), "--output", str(output)]
-    process = subprocess.Popen([*command, "-"], stdin=subprocess.PIPE)
-    assert process.stdin is not None
-    # The pipe stays open: the process waits for more documents when it is killed.
-    process.stdin.write(as_jsonl(rows[:11_000]))
-    process.stdin.flush()
+    path, output, whole = tmp_path / "in.jsonl", tmp_path / f"out{suffix}", tmp_path / f"a{suffix}"
+    path.write_bytes(as_jsonl(numbered(45)))
+    predicted(fitted_run, path, "--output", whole)
+    real, calls = SuggestionFile.append, []
+
+    def append(self, documents, rows):
+        calls.append(1)
+        if len(calls) > 3:
+            signal.pause()  # until it is killed
+        real(self, documents, rows)
+
+    # A fork has all libraries loaded; a new interpreter would take seconds to load them.
+    processes = multiprocessing.get_context("fork")
+    command = ["predict", str(fitted_run), str(path), "--output", str(output)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SuggestionFile, "append", append)
+        process = processes.Process(target=app, args=(command,))
+        process.start()
     log = tmp_path / f"out{suffix}.resume.jsonl"
     deadline = time.monotonic() + 60
-    while not (log.exists() and log.read_bytes().count(b"\n") == 3):
+    while not (log.exists() and log.read_bytes().count(b"\n") == 4):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdin.close()
-    subprocess.run([*command, str(path), "--resume"], check=True, capture_output=True)
-    predicted(fitted_run, path, "--output", whole)
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    resumed = predicted(fitted_run, path, "--output", output, "--resume").stderr
+    assert "30 documents were finished before" in resumed
     assert output.read_bytes() == whole.read_bytes()
     assert {p.name for p in tmp_path.iterdir()} == {path.name, output.name, whole.name}
 
