@@ -150,9 +150,11 @@ def _call(function: Callable[[P, T], R], payload: P, task: T) -> R:
 
 
 def _import_ray() -> ModuleType:
-    # Before the import, which reads them: nothing is reported to Ray's makers, and no warning is
-    # given about a default of future versions that concerns only GPUs.
+    # Before the import, which reads them: nothing is reported to Ray's makers, no warning is given
+    # about a default of future versions that concerns only GPUs, and workers that were lost, and
+    # replaced, are not told of on standard output, which is for results.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray
@@ -167,8 +169,6 @@ def _connect(ray: ModuleType, address: str, workers: int | None) -> None:
         connect = partial(connect, num_cpus=workers, include_dashboard=False)
     elif address != "auto":
         refuse_silent(address)
-    # Ray tells of workers that it lost, and replaces, on standard output: that is for results.
-    ray._private.worker._worker_logs_enabled = False
     handler = signal.getsignal(signal.SIGTERM)
     try:
         connect()

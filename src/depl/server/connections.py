@@ -1,11 +1,13 @@
-"""One client's connection: how long it may keep the service waiting, and when it has to leave."""
+"""Clients' connections: how long each may keep the service waiting, and when it has to leave."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_CONNECTIONS = (
@@ -61,3 +63,25 @@ class Connection(H11Protocol):
             self.transport.close()
             return
         self._timer = self.loop.call_later(max(left, 0.1 * MAX_SILENCE), self._look)
+
+
+class Server(uvicorn.Server):
+    """A server that, when it stops, closes the connections that come at the last moment, too.
+
+    uvicorn tells those that are there. One that is made just then would be kept open, its requests
+    be answered until the time for stopping is over, and the last of them be cut off.
+    """
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop: answer what was accepted, and then no more."""
+        telling = asyncio.create_task(self._keep_telling())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            telling.cancel()
+
+    async def _keep_telling(self) -> None:
+        while True:
+            await asyncio.sleep(0.05)
+            for connection in list(self.server_state.connections):
+                connection.shutdown()

@@ -17,7 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from depl.core.errors import DeplError
-from depl.server.connections import Connection
+from depl.server.connections import Connection, Server
 from depl.server.live_model import LiveModel
 from depl.server.logs import log_event
 
@@ -89,7 +89,7 @@ async def _run(
         server_header=False,
         timeout_graceful_shutdown=GRACE,
     )
-    server = uvicorn.Server(config)
+    server = Server(config)
 
     def stop(*_: object) -> None:
         server.should_exit = True
