@@ -36,3 +36,15 @@ def test_a_lock_whose_holder_left_no_note_is_still_one(tmp_path: Path, note: str
             beside.write_text(note, errors="surrogatepass")
         with pytest.raises(BusyError, match=r"in here\. Come back"), hold(path):
             pass
+
+
+def test_a_note_that_finds_no_room_or_was_cut_short_leaves_nothing(tmp_path: Path):
+    resource = pytest.importorskip("resource")
+    (tmp_path / ".lock.note").write_text("of a process that was killed")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # a real error of the system
+    try:
+        with hold(tmp_path / ".lock"):
+            assert [x.name for x in tmp_path.iterdir()] == [".lock"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

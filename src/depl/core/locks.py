@@ -63,11 +63,15 @@ def _say_who(path: Path) -> None:
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]]),
         "since": datetime.now().astimezone().isoformat(timespec="seconds"),
     }
-    temporary = _beside(path).with_name(f"{_beside(path).name}.{os.getpid()}")
+    temporary = path.with_name(f"{path.name}.note")  # nobody else writes it: the lock is held
     with suppress(OSError):  # a courtesy: the lock holds without it
-        with temporary.open("x", encoding="utf-8") as file:
-            json.dump(note, file)
-        temporary.replace(_beside(path))
+        temporary.unlink(missing_ok=True)  # what a kill has left, or a link of somebody else's
+        try:
+            with temporary.open("x", encoding="utf-8") as file:
+                json.dump(note, file)
+            temporary.replace(_beside(path))
+        except OSError:  # a full disk
+            temporary.unlink(missing_ok=True)
 
 
 def _holder(path: Path) -> str:
