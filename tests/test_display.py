@@ -55,9 +55,12 @@ def shown(model: depl.Classifier, dataset: Dataset, evil: Corpus) -> list[tuple[
         (depl.Ranking.empty(3, 2), "Ranking(3 documents, 2 labels each)"),
         (depl.evaluate(model, dataset.dev), "Report(fitted: 12 documents, P@1 "),
         (model.explain("Sparkling wine of grapes", "wine"), "Explanation(wine, probability "),
-        (evil, "Corpus(400 documents, 1 labels, 1.0 each)"),
+        (evil, "Corpus(400 documents, 1 label, 1.0 each)"),
         (Dataset(evil.labels, {"train": evil}, EVIL), f"Dataset({EVIL}: train 400"),
-        (depl.Ranking(np.array([[0]]), np.array([[0.5]]), evil.labels), "Ranking(1 documents"),
+        (
+            depl.Ranking(np.array([[0]]), np.array([[0.5]]), evil.labels),
+            "Ranking(1 document, 1 label each",
+        ),
     ]
 
 

@@ -13,8 +13,12 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook,
 from rich.segment import Segment
 from rich.text import Text
 
+from depl.core.display import count
+
 if TYPE_CHECKING:
     from depl.core.corpus import Label
+
+__all__ = ["count", "err", "label_text", "named", "out", "print_json", "progress", "visible"]
 
 # All that moves the cursor, colours the terminal or turns the direction of writing, except the line
 # feed; and half surrogates, which cannot be written at all.
@@ -81,17 +85,6 @@ def progress() -> Iterator[None]:
         return
     with progress.shown(err):
         yield
-
-
-def count(n: int, singular: str, plural: str | None = None) -> str:
-    """A number and what it counts; by default the plural is the singular and an s.
-
-    Examples
-    --------
-    >>> count(1, "document"), count(1200, "label"), count(2, "row was", "rows were")
-    ('1 document', '1,200 labels', '2 rows were')
-    """
-    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
 
 
 def label_text(label: Label, style: str = "") -> Text:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from depl.core.display import html_table
+from depl.core.display import count, html_table
 from depl.core.errors import CorpusError
 from depl.core.hierarchy import Hierarchy
 from depl.core.texts import as_texts
@@ -186,7 +186,8 @@ class Corpus:
 
     def __repr__(self) -> str:
         mean = self.Y.nnz / max(1, len(self))
-        return f"Corpus({len(self):,} documents, {len(self.labels):,} labels, {mean:.1f} each)"
+        labels = count(len(self.labels), "label")
+        return f"Corpus({count(len(self), 'document')}, {labels}, {mean:.1f} each)"
 
     def _repr_html_(self) -> str:
         shown = range(min(_SHOWN, len(self)))
@@ -258,7 +259,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         splits = ", ".join(f"{name} {len(corpus):,}" for name, corpus in self.splits.items())
-        return f"Dataset({self.name}: {splits} documents, {len(self.labels):,} labels)"
+        return f"Dataset({self.name}: {splits} documents, {count(len(self.labels), 'label')})"
 
     def _repr_html_(self) -> str:
         rows = [

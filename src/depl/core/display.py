@@ -1,4 +1,4 @@
-"""How objects show themselves in a notebook: small tables in HTML, everything in them escaped."""
+"""How objects show themselves in a line and in a notebook: small tables, all in them escaped."""
 
 from __future__ import annotations
 
@@ -33,6 +33,17 @@ def listing(names: Sequence[str]) -> str:
     shown = ", ".join(shortened(name, 50) for name in islice(names, _NAMES))
     rest = len(names) - _NAMES
     return f"{shown} and {rest:,} others" if rest > 0 else shown
+
+
+def count(n: int, singular: str, plural: str | None = None) -> str:
+    """A number and what it counts; by default the plural is the singular and an s.
+
+    Examples
+    --------
+    >>> count(1, "document"), count(1200, "label"), count(2, "row was", "rows were")
+    ('1 document', '1,200 labels', '2 rows were')
+    """
+    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
 
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.corpus import Label, LabelSet
-from depl.core.display import html_table
+from depl.core.display import count, html_table
 from depl.core.errors import DeplError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ class Ranking:
     def __repr__(self) -> str:
         first = ", ".join(f"{name} {score:.2f}" for name, score in self._named(0)[:3])
         first = f"; first: {first}" if first else ""
-        return f"Ranking({len(self):,} documents, {self.k} labels each{first})"
+        labels = count(self.k, "label")
+        return f"Ranking({count(len(self), 'document')}, {labels} each{first})"
 
     def _repr_html_(self) -> str:
         rows = [

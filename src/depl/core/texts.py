@@ -55,7 +55,7 @@ def _column(given: Any) -> list[Any]:  # noqa: ANN401
             raise CorpusError(
                 f"A list of texts is needed; got a table of {len(names)} columns "
                 f"({', '.join(names[:5])}). Give the column with the texts, such as "
-                f"df[{names[0] if names else 'text'!r}]."
+                f"df[{_longest(given, names)!r}]."
             )
         return list(np.asarray(given, dtype=object).ravel())
     if isinstance(given, np.ndarray) or hasattr(given, "__array__"):
@@ -73,6 +73,14 @@ def _column(given: Any) -> list[Any]:  # noqa: ANN401
             f"A list of texts is needed; got {_said(given)}. Give one string for each document."
         )
     return list(given)
+
+
+def _longest(table: Any, names: list[str]) -> str:  # noqa: ANN401
+    """The column with the longest cell in the first row, which is likely to be the text."""
+    row = np.asarray(table[:1], dtype=object).ravel()
+    return max(
+        zip(names, row, strict=False), key=lambda cell: len(str(cell[1])), default=("text",)
+    )[0]
 
 
 def _said(value: object) -> str:
