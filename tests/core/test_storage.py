@@ -388,3 +388,25 @@ def test_labels_of_runs_without_descriptions_are_read(tmp_path: Path):
     columns = {"id": ["1"], "name": ["wine"], "alt_names": [["vin"]]}
     storage.write_table(tmp_path / "labels.parquet", columns)
     assert list(storage.read_labels(tmp_path / "labels.parquet")) == [Label("1", "wine", ("vin",))]
+
+
+def test_texts_on_disk_are_those_of_the_list(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "_PORTION", 3)
+    texts = [f"text {i}" for i in range(8)]
+    storage.write_table(tmp_path / "t.parquet", {"text": texts})
+    found = storage.read_texts(tmp_path / "t.parquet")
+    assert (len(found), list(found)) == (8, texts)
+    assert [found[i] for i in (0, 2, 3, 7, -1)] == [texts[i] for i in (0, 2, 3, 7, -1)]
+    for part in (
+        slice(None),
+        slice(2, 7),
+        slice(None, None, 3),
+        slice(5, 5),
+        slice(None, None, -1),
+    ):
+        assert found[part] == texts[part]
+    with pytest.raises(IndexError):
+        found[8]
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    with pytest.raises(RunError, match="damaged"):
+        list(found)

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from depl.cli.console import count, err, out, progress
 from depl.cli.evaluate import print_table
-from depl.cli.fit import fit_corpus
+from depl.cli.fit import Documents, fit_corpus
 from depl.cli.options import Overrides
 from depl.cli.report_details import report_details
 
@@ -55,7 +55,9 @@ def demo(
         data = read_docstrings()
         config = Config.load("cpu-frozen" if neural else "sparse", overrides or ())
         # Other versions of the libraries are another corpus: the demo replaces its own folder.
-        fit_corpus(data.train, folder, config, overwrite=folder == DEFAULT_FOLDER)
+        fit_corpus(
+            lambda: Documents(data.train), folder, config, overwrite=folder == DEFAULT_FOLDER
+        )
         model = Classifier.load(folder)
         test = data.test
         scored = [r for r in api.evaluate_parts(model, test) if r.name in _COMPARED]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.markup import escape
@@ -95,6 +95,7 @@ def fit(
     """
     from depl.core.aside import set_aside
     from depl.core.cluster import connected
+    from depl.pipeline.stages import refuse_unknown
     from depl.readers.columns import Columns
     from depl.readers.corpora import read_records, split_names
     from depl.run.config import Config
@@ -104,8 +105,10 @@ def fit(
         _continue(corpus, out, config, overrides or [], until, redo_from, ray)
         return
     settings = Config.load(config, overrides or [])  # before any long work: mistakes show at once
+    refuse_unknown(until, redo_from)
     columns = Columns.asked(text, labels, id, label_separator, merge=not labels_as_they_are)
-    with progress(), connected(ray, workers=settings.threads or None) as executor:
+
+    def read() -> Documents:
         data, taken = read_records(
             corpus,
             columns,
@@ -121,12 +124,13 @@ def fit(
         if not no_holdout and split_names(corpus, format) == ["train"]:
             train, aside = set_aside(data.train)
             _print_aside(len(aside))
+        return Documents(train, aside or None, None if taken is None else taken.columns.to_json())
+
+    with progress(), connected(ray, workers=settings.threads or None) as executor:
         fit_corpus(
-            train,
+            read,
             out,
             settings,
-            aside=aside if aside else None,
-            columns=None if taken is None else taken.columns.to_json(),
             until=until,
             redo_from=redo_from,
             overwrite=overwrite,
@@ -180,39 +184,70 @@ def _continue(
             print_next(run)
 
 
+class Documents(NamedTuple):
+    """What a run is made from: documents, those set aside, and the columns of a table."""
+
+    train: Corpus
+    aside: Corpus | None = None
+    columns: Mapping[str, Any] | None = None
+
+
 def fit_corpus(
-    corpus: Corpus,
+    read: Callable[[], Documents],
     out: Path,
     settings: Config,
     *,
-    aside: Corpus | None = None,
-    columns: Mapping[str, Any] | None = None,
     until: str | None = None,
     redo_from: str | None = None,
     overwrite: bool = False,
     executor: Executor | None = None,
 ) -> None:
-    """Make the run from documents already read, and print every stage."""
+    """Make the run from documents that are read here, and print every stage.
+
+    Once they are in the run folder, they are not in memory any more: no stage needs all at once.
+    """
     from depl.pipeline import fit as pipeline
 
+    with remarking(_what_is_kept):
+        _keep_documents(read, out, settings, redo_from=redo_from, overwrite=overwrite)
+        pipeline.fit(
+            None,
+            out,
+            settings,
+            until=until,
+            redo_from=None if redo_from == "corpus" else redo_from,
+            executor=executor,
+            observe=lambda event: None if event.stage == "corpus" else _report(event),
+        )
+
+
+def _keep_documents(
+    read: Callable[[], Documents],
+    out: Path,
+    settings: Config,
+    *,
+    redo_from: str | None,
+    overwrite: bool,
+) -> None:
+    from depl.pipeline import fit as pipeline
+
+    corpus, aside, columns = read()
     documents, labels = count(len(corpus), "document"), count(len(corpus.labels), "label")
     unseen = int((corpus.label_counts == 0).sum())
     if unseen:
         labels += f" ({unseen:,} of them in no training document)"
     err.print(f"[bold]{documents}[/], [bold]{labels}[/] → {escape(str(out))}")
-    with remarking(_what_is_kept):
-        pipeline.fit(
-            corpus,
-            out,
-            settings,
-            aside=aside,
-            columns=columns,
-            until=until,
-            redo_from=redo_from,
-            overwrite=overwrite,
-            executor=executor,
-            observe=_report,
-        )
+    pipeline.fit(
+        corpus,
+        out,
+        settings,
+        aside=aside,
+        columns=columns,
+        until="corpus",
+        redo_from="corpus" if redo_from == "corpus" else None,
+        overwrite=overwrite,
+        observe=_report,
+    )
 
 
 def _print_aside(n: int) -> None:

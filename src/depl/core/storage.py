@@ -28,7 +28,9 @@ from scipy.sparse import csr_array
 from depl.core.corpus import Corpus, Label, LabelSet
 from depl.core.errors import RunError
 from depl.core.ranking import Ranking
+from depl.core.texts import TextsOnDisk
 
+_PORTION = 8_192  # rows of a table that can be read on their own
 _DTYPES = {
     **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
     **{f"I{8 * size}": np.dtype(f"<i{size}") for size in (1, 2, 4, 8)},
@@ -264,7 +266,9 @@ def _sparse(flat: Mapping[str, NDArray[Any]], name: str) -> csr_array:
 def write_table(path: Path, columns: Mapping[str, object]) -> None:
     """Write columns as parquet."""
     with whole_file(path) as temporary:
-        pq.write_table(pa.table(dict(columns)), temporary, compression="zstd")
+        pq.write_table(
+            pa.table(dict(columns)), temporary, compression="zstd", row_group_size=_PORTION
+        )
 
 
 def read_table(path: Path, *names: str, optional: Collection[str] = ()) -> dict[str, list[Any]]:
@@ -337,6 +341,20 @@ def read_corpus(path: Path, labels: LabelSet) -> Corpus:
     """Read what ``write_corpus`` wrote."""
     t = read_table(path, "id", "text", "labels")
     return Corpus.from_rows(t["id"], t["text"], t["labels"], labels)
+
+
+def read_texts(path: Path) -> TextsOnDisk:
+    """The texts of a corpus, which stay on the disk until they are asked for."""
+    with _explain_arrow_errors(path), pq.ParquetFile(path) as file:
+        groups = file.num_row_groups
+        sizes = [file.metadata.row_group(i).num_rows for i in range(groups)]
+
+    def read(group: int) -> list[str]:
+        with _explain_arrow_errors(path), pq.ParquetFile(path) as file:
+            texts: list[str] = file.read_row_group(group, ["text"])["text"].to_pylist()
+            return texts
+
+    return TextsOnDisk(sizes, read)
 
 
 def read_openings(path: Path, length: int) -> tuple[Any, Any]:

@@ -2,11 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from depl.core.errors import CorpusError
+
+
+class TextsOnDisk(Sequence[str]):
+    """Texts that are read when they are asked for, portion by portion.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        How many texts are in each portion.
+    read : function
+        Gives the texts of a portion.
+
+    Examples
+    --------
+    >>> texts = TextsOnDisk([2, 1], [["wine", "oil"], ["milk"]].__getitem__)
+    >>> len(texts), texts[1], texts[::2], list(texts)
+    (3, 'oil', ['wine', 'milk'], ['wine', 'oil', 'milk'])
+    """
+
+    def __init__(self, sizes: Sequence[int], read: Callable[[int], list[str]]) -> None:
+        self._ends = np.cumsum(sizes, dtype=np.int64)
+        self._read = read
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    @overload
+    def __getitem__(self, position: int) -> str: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[str]: ...
+    def __getitem__(self, position: int | slice) -> str | list[str]:
+        places = np.arange(len(self))[position]
+        if isinstance(position, int):
+            return self._at(np.array([places]))[0]
+        return self._at(places)
+
+    def _at(self, places: NDArray[np.int64]) -> list[str]:
+        found = [""] * len(places)
+        portion_of = np.searchsorted(self._ends, places, side="right")
+        for portion in np.unique(portion_of).tolist():
+            texts = self._read(portion)
+            first = int(self._ends[portion]) - len(texts)
+            for i in np.flatnonzero(portion_of == portion).tolist():
+                found[i] = texts[int(places[i]) - first]
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        for portion in range(len(self._ends)):
+            yield from self._read(portion)
 
 
 def as_texts(given: Any) -> list[str]:  # noqa: ANN401 - whatever holds texts

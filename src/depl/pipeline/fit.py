@@ -29,7 +29,7 @@ from depl.core import storage
 from depl.core.corpus import Corpus
 from depl.core.errors import ConfigError, RunError
 from depl.core.executor import Executor
-from depl.pipeline.stages import STAGE_NAMES, STAGES, Stage, dependents
+from depl.pipeline.stages import STAGES, Stage, dependents, refuse_unknown
 from depl.pipeline.work import Work
 from depl.run import manifest as manifests
 from depl.run.config import Config
@@ -101,11 +101,7 @@ def fit(
     Run
         The folder, with everything up to ``until`` complete.
     """
-    for name in (until, redo_from):
-        if name is not None and name not in STAGE_NAMES:
-            raise ConfigError(
-                f"There is no stage {name!r}; the stages are {', '.join(STAGE_NAMES)}."
-            )
+    refuse_unknown(until, redo_from)
     if corpus is not None and (len(corpus) < 2 or corpus.Y.nnz == 0):
         raise ConfigError(
             f"There is nothing to learn from: a fit needs at least 2 training documents and 1 "
@@ -171,6 +167,8 @@ def _launched(config: Config) -> Processes | None:
 
 def _follow(run: Run, config: Config, team: Processes, until: str | None) -> None:
     """What every process but the first does: take part in the stages that are made together."""
+    if until == "corpus":
+        return
     for stage in STAGES:
         if stage.wanted(config) and stage.shared:
             scratch = team.agree(_NOTHING)

@@ -35,7 +35,7 @@ def make_features(work: Work) -> str:
     config = work.config
     features = TfidfFeatures(**config.section("features"), n_jobs=config.threads or None)
     names, _ = _names_and_owners(work.run.labels)
-    X = features.fit_transform(work.run.train().texts, names, work.executor)
+    X = features.fit_transform(work.run.train_texts(), names, work.executor)
     features.save(work.folder)
     write_matrix(work.folder / "X.safetensors", X)
     found = " (found)" if config.features.language == AUTO else ""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from depl.core.errors import ConfigError
 from depl.pipeline import fusion, sparse
 from depl.pipeline.work import Work
 from depl.run.config import Config
@@ -152,6 +153,15 @@ STAGE_NAMES = ("corpus", *(stage.name for stage in STAGES))
 def stage_names(config: Config) -> tuple[str, ...]:
     """The stages of a run with these settings, in their order."""
     return ("corpus", *(stage.name for stage in STAGES if stage.wanted(config)))
+
+
+def refuse_unknown(*names: str | None) -> None:
+    """Refuse names that no stage has."""
+    for name in names:
+        if name is not None and name not in STAGE_NAMES:
+            raise ConfigError(
+                f"There is no stage {name!r}; the stages are {', '.join(STAGE_NAMES)}."
+            )
 
 
 def dependents(name: str) -> set[str]:

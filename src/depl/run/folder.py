@@ -49,6 +49,7 @@ from depl.core.executor import Executor
 from depl.core.hashes import FileRecord, first_difference
 from depl.core.locks import locked
 from depl.core.ranking import Ranking
+from depl.core.texts import TextsOnDisk
 from depl.fusion.fusion import Fusion
 from depl.fusion.newcomers import NewcomerModel
 from depl.fusion.thresholds import Thresholds
@@ -242,6 +243,10 @@ class Run:
     def train(self) -> Corpus:
         """The training documents."""
         return storage.read_corpus(self.verified("corpus", TRAIN) / TRAIN, self.labels)
+
+    def train_texts(self) -> TextsOnDisk:
+        """The texts of the training documents, which are not all in memory at once."""
+        return storage.read_texts(self.verified("corpus", TRAIN) / TRAIN)
 
     def aside(self) -> Corpus | None:
         """The documents that were set aside before training, to measure on; None without any."""

@@ -17,9 +17,9 @@ from __future__ import annotations
 import logging
 import operator
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
-from itertools import count
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,7 +31,7 @@ from depl.core.errors import CorpusError, NotFittedError
 from depl.core.executor import Executor, LocalExecutor
 from depl.core.progress import track
 from depl.core.storage import read_settings, read_table, write_json, write_table
-from depl.core.texts import as_texts
+from depl.core.texts import TextsOnDisk, as_texts
 from depl.core.workers import cores
 from depl.sparse import languages
 from depl.sparse.languages import fold
@@ -138,10 +138,10 @@ class TfidfFeatures:
         executor : Executor, optional
             Counts the words; None: ``n_jobs`` processes do.
         """
-        texts = as_texts(texts)
+        texts = texts if isinstance(texts, TextsOnDisk) else as_texts(texts)
         self.language_ = self._find_language(texts)
         self.pairs_ = _are_short(texts) if self.pairs == "auto" else self.pairs == "yes"
-        forms, counts = self._count_forms([*texts, *as_texts(names)], executor)
+        forms, counts = self._count_forms(texts, executor, names=as_texts(names))
         occurrences = np.bincount(counts.indices, counts.data, minlength=len(forms))
         of_form = _commonest_spellings(self._terms_of(forms), occurrences)
         # Not np.unique: its array would need as much memory for every term as for the longest.
@@ -316,21 +316,34 @@ class TfidfFeatures:
         return [lemma.get(form) or pair(*map(lemma.__getitem__, form.split())) for form in forms]
 
     def _count_forms(
-        self, texts: Sequence[str], executor: Executor | None = None
+        self,
+        texts: Sequence[str],
+        executor: Executor | None = None,
+        *,
+        names: Sequence[str] = (),
     ) -> tuple[list[str], csr_array]:
-        """Distinct forms in a reproducible order, and documents x forms counts."""
-        chunks = [texts[i : i + _CHUNK] for i in range(0, len(texts), _CHUNK)] or [[]]
+        """Distinct forms in a reproducible order, and counts: texts and then names x forms."""
+        total, chunks = len(texts) + len(names), _chunks(chain(texts, names))
         position: defaultdict[str, int] = defaultdict(count().__next__)
-        parts = []
+        columns, parts = [], []
         count_chunk = counter(self.analyzer, self.language_, self.pairs_)
-        jobs = min(self.n_jobs or cores(), len(chunks))
-        executor = executor or LocalExecutor(jobs if len(texts) >= _SERIAL_BELOW else 1)
+        jobs = min(self.n_jobs or cores(), max(1, -(-total // _CHUNK)))
+        executor = executor or LocalExecutor(jobs if total >= _SERIAL_BELOW else 1)
         done = executor.map(operator.call, count_chunk, chunks, compiled=False, ahead=_AHEAD)
-        for forms, counts in track(done, "words", total=len(texts), step=_CHUNK):
-            here = np.fromiter(map(position.__getitem__, forms), np.int64, len(forms))
-            parts.append((here, counts))
-        shaped = [_add_columns(counts, here, len(position)) for here, counts in parts]
-        return list(position), csr_array(vstack(shaped, format="csr"))
+        for forms, counts in track(done, "words", total=total, step=_CHUNK):
+            columns.append(np.fromiter(map(position.__getitem__, forms), np.int64, len(forms)))
+            parts.append(counts)
+        for i, column in enumerate(columns):  # in their place: they are large
+            parts[i] = _add_columns(parts[i], column, len(position))
+        return list(position), csr_array(vstack(parts, format="csr"))
+
+
+def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
+    """What workers take, one after the other; an empty one where there is no text."""
+    rest = iter(texts)
+    yield list(islice(rest, _CHUNK))
+    while chunk := list(islice(rest, _CHUNK)):
+        yield chunk
 
 
 def _are_pairs(terms: Sequence[str]) -> NDArray[np.bool_]:
