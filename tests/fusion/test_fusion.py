@@ -56,6 +56,23 @@ def fallen_back():
 # Features
 
 
+def test_more_trees_are_grown_for_more_pairs():
+    rng = np.random.default_rng(0)
+
+    def n_trees(n: int, **settings: int) -> int:
+        truth = rng.random((n, 30)) < 0.1
+        parts = {
+            name: Ranking.from_scores(truth + rng.normal(0, 0.5, truth.shape), 30) for name in "ab"
+        }
+        Y = csr_array(truth.astype(np.float32))
+        fusion = Fusion(**settings).fit(parts, Y, truth.sum(0), n)
+        return len(fusion._trees.roots)
+
+    assert n_trees(100) == 100 + 3_000 // 500
+    assert n_trees(1_000) == 100 + 30_000 // 500
+    assert n_trees(1_000, iterations=7) == 7
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 3), st.integers(0, 4))
 def test_candidates_and_features_are_those_of_a_plain_search(seed, limit, n_parts, n):
