@@ -38,6 +38,7 @@ PAPER: dict[str, tuple[str, str]] = {
     "descriptions.keywords": ("20", ""),
     "descriptions.stop_words": (NOT_SAID, "they say nothing about a label"),
     "descriptions.numbers": ("allowed: 2004 is among its keywords", "nor do they"),
+    "descriptions.definitions": ("not in the paper", ""),
     "descriptions.max_tokens": ("16; up to 32 in Figure 4", "more keywords to read"),
     "encoder.training": ("all weights", ""),
     "encoder.name": ("BERT-base, 110 M weights", "22.7 M weights, and comes with the install"),

@@ -13,6 +13,8 @@ from depl.cli.app import app
 from depl.core.corpus import Dataset, Label, LabelSet
 from depl.model.classifier import Classifier
 from depl.pipeline.fit import fit
+from depl.pipeline.stages import STAGES
+from depl.run.config import Config
 
 TEXT = "Tariff quota for wines of fresh grapes, with a reduced customs duty"
 WINE, CUSTOMS = "2560", "17"
@@ -43,6 +45,25 @@ def test_a_label_is_shown_with_what_is_above_and_below(run: Path):
         {"id": CUSTOMS, "name": "customs duty"},
         {"id": "drink", "name": "drink"},
     ]
+
+
+def test_rare_labels_can_be_described_by_their_definition(dataset: Dataset, tmp_path: Path):
+    wine, duty, *others = dataset.labels
+    n = int(dataset.train.label_counts[0])
+    wine = replace(wine, description="Of grapes only.", broader=(CUSTOMS,))
+    duty = replace(duty, description="Paid at borders.")
+    train = replace(dataset.train, labels=LabelSet([wine, duty, *others]))
+    settings = {"descriptions": {"definitions": n + 1}}  # customs duty has more documents
+    run = fit(train, tmp_path / "run", Config.load(settings), until="descriptions")
+    texts = run.descriptions().texts
+    assert texts[0].startswith("wine customs duty Of grapes only. ")
+    assert "Paid" not in texts[1]
+
+
+def test_runs_from_before_definitions_stay_up_to_date():
+    stage = next(stage for stage in STAGES if stage.name == "descriptions")
+    assert "definitions" not in stage.settings(Config())
+    assert stage.settings(Config.load({"descriptions": {"definitions": 1}}))["definitions"] == 1
 
 
 def test_an_explanation_names_broader_and_narrower_labels(run: Path):

@@ -140,6 +140,7 @@ def test_sections_are_plain_values():
         "keywords": 20,
         "stop_words": False,
         "numbers": False,
+        "definitions": 0,
         "max_tokens": 16,
     }
 

@@ -98,9 +98,12 @@ def _solved(
     svm = _with_rows_of(run.svm(), affected, X, csr_array(corpus.Y[:, affected]))
     settings = run.config().section("descriptions")
     without = unspoken_terms(features, X, stop_words=settings.pop("stop_words"))
+    defined = np.flatnonzero(corpus.label_counts[affected] < settings.pop("definitions")).tolist()
     labels = LabelSet(run.labels[int(j)] for j in affected)
     weights = csr_array(svm.weights_[affected])
-    own = Descriptions.of(labels, weights, features.terms_, without=without, **settings)
+    own = Descriptions.of(
+        labels, weights, features.terms_, defined=defined, without=without, **settings
+    )
     described = run.descriptions()
     for place, text, keywords in zip(affected.tolist(), own.texts, own.keywords, strict=True):
         described.texts[place], described.keywords[place] = text, keywords

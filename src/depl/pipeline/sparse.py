@@ -88,6 +88,7 @@ def make_descriptions(work: Work) -> None:
     features = run.features()
     settings = config.section("descriptions")
     without = unspoken_terms(features, run.train_vectors(), stop_words=settings.pop("stop_words"))
+    defined = np.flatnonzero(run.train_counts()[0] < settings.pop("definitions"))
     count: Callable[[str], int] = count_words
     if config.neural:
         from depl.neural.encoder_files import find_encoder
@@ -101,6 +102,7 @@ def make_descriptions(work: Work) -> None:
             run.labels,
             run.svm(fold).weights_,
             features.terms_,
+            defined=defined.tolist(),
             without=without,
             count_tokens=count,
             **settings,

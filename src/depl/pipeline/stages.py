@@ -72,6 +72,13 @@ def _documents(c: Config) -> Settings:
     return texts | _frozen(c, document_pooling=c.encoder.document_pooling)
 
 
+def _descriptions(config: Config) -> dict[str, Any]:
+    section = config.section("descriptions")
+    if not section["definitions"]:
+        del section["definitions"]  # runs from before there was this setting stay up to date
+    return section | {"tokens_of": config.encoder.name if config.neural else None}
+
+
 def _label_texts(c: Config) -> Settings:
     texts = {"name": c.encoder.name, "label_text": c.retrieval.label_text}
     return texts | _frozen(c, label_pooling=c.encoder.label_pooling)
@@ -104,7 +111,7 @@ STAGES = (
         "descriptions",
         sparse.make_descriptions,
         ("corpus", "features", "linear", "held_out"),
-        lambda c: c.section("descriptions") | {"tokens_of": c.encoder.name if c.neural else None},
+        _descriptions,
     ),
     _neural(
         "negatives",

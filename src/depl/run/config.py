@@ -74,6 +74,12 @@ class DescriptionsConfig(Section):
     numbers: bool = setting(
         False, "allow terms without letters, such as 1408, in descriptions as in keywords"
     )
+    definitions: int = setting(
+        0,
+        "describe labels with fewer training documents than this by their broader labels and their "
+        "definition in the vocabulary, too, before keywords",
+        ge=0,
+    )
     max_tokens: int = setting(
         16, "maximum length of a pseudo description in tokens (the paper uses 16 or 32)", ge=1
     )

@@ -113,6 +113,7 @@ def describe(
     labels: LabelSet,
     keywords: Sequence[Sequence[str]],
     *,
+    defined: Collection[int] = (),
     max_tokens: int = 16,
     count_tokens: Callable[[str], int] = count_words,
 ) -> list[str]:
@@ -128,6 +129,9 @@ def describe(
         What to describe.
     keywords : sequence of sequences of str
         The keywords of each label, in order; none where no training document carries the label.
+    defined : collection of int
+        The labels that get the names of their broader labels and the words of their definition
+        before that, where they have any.
     max_tokens : int
         The budget: 16 is the paper's best, 32 its other setting.
     count_tokens : callable
@@ -141,11 +145,29 @@ def describe(
     ['wine grape', 'mead']
     >>> describe(labels, [["grape", "cellar"], []])
     ['wine grape cellar', 'mead honey wine']
+    >>> drinks = LabelSet([Label("1", "drink"), Label("2", "mead", (), "made of honey", ("1",))])
+    >>> describe(drinks, [[], ["bee"]], defined=[1])
+    ['drink', 'mead drink made of honey bee']
     """
+    definitions = {i: _definition(labels, i) for i in defined}
     return [
-        _fill(label.name, words or label.alt_names, max_tokens, count_tokens)
-        for label, words in zip(labels, keywords, strict=True)
+        _fill(
+            label.name,
+            [*definitions.get(i, ()), *(words or label.alt_names)],
+            max_tokens,
+            count_tokens,
+        )
+        for i, (label, words) in enumerate(zip(labels, keywords, strict=True))
     ]
+
+
+def _definition(labels: LabelSet, i: int) -> list[str]:
+    """The names of a label's broader labels, as far as they are labels, and its definition."""
+    places = map(labels.get, labels[i].broader)
+    above = [
+        labels[j].name if j >= 0 else x for j, x in zip(places, labels[i].broader, strict=True)
+    ]
+    return [*above, *labels[i].description.split()]
 
 
 def _fill(
@@ -177,6 +199,7 @@ class Descriptions:
         keywords: int,
         numbers: bool,
         max_tokens: int,
+        defined: Collection[int] = (),
         without: Collection[str] = (),
         count_tokens: Callable[[str], int] = count_words,
     ) -> Descriptions:
@@ -193,7 +216,7 @@ class Descriptions:
         numbers : bool
             Whether terms without a letter go into the descriptions, too. A number such as 1408
             is informative to the SVM, but not to a reader or an encoder.
-        max_tokens, count_tokens
+        defined, max_tokens, count_tokens
             As in ``describe``.
         without : collection of str
             As in ``top_keywords``.
@@ -201,7 +224,9 @@ class Descriptions:
         heaviest = top_keywords(weights, terms, keywords, without=without)
         readable = top_keywords(weights, terms, keywords, numbers=numbers, without=without)
         words = [[term for term, _ in readable.of(i)] for i in range(len(labels))]
-        texts = describe(labels, words, max_tokens=max_tokens, count_tokens=count_tokens)
+        texts = describe(
+            labels, words, defined=defined, max_tokens=max_tokens, count_tokens=count_tokens
+        )
         return cls(texts, [heaviest.of(i) for i in range(len(labels))])
 
     def save(self, folder: Path) -> None:
