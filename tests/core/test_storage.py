@@ -393,7 +393,13 @@ def test_labels_of_runs_without_descriptions_are_read(tmp_path: Path):
 def test_texts_on_disk_are_those_of_the_list(tmp_path, monkeypatch):
     monkeypatch.setattr(storage, "_PORTION", 3)
     texts = [f"text {i}" for i in range(8)]
-    storage.write_table(tmp_path / "t.parquet", {"text": texts})
+    labels = LabelSet([Label("a", "apples"), Label("b", "bread")])
+    rows = [[0], [], [0, 1], [1], [], [], [1], [0]]
+    corpus = Corpus.from_rows([str(i) for i in range(8)], texts, rows, labels)
+    storage.write_corpus(tmp_path / "t.parquet", corpus)
+    whole = storage.read_corpus(tmp_path / "t.parquet", labels)
+    assert (whole.ids, whole.texts) == (corpus.ids, texts)
+    np.testing.assert_array_equal(whole.Y.toarray(), corpus.Y.toarray())
     found = storage.read_texts(tmp_path / "t.parquet")
     assert (len(found), list(found)) == (8, texts)
     assert [found[i] for i in (0, 2, 3, 7, -1)] == [texts[i] for i in (0, 2, 3, 7, -1)]

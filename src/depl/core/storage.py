@@ -326,15 +326,23 @@ def read_labels(path: Path) -> LabelSet:
 
 
 def write_corpus(path: Path, corpus: Corpus) -> None:
-    """Write documents as parquet: id, text, label positions."""
-    offsets = pa.array(corpus.Y.indptr.astype(np.int32))
-    positions = pa.array(corpus.Y.indices.astype(np.int32))
-    columns = {
-        "id": corpus.ids,
-        "text": corpus.texts,
-        "labels": pa.ListArray.from_arrays(offsets, positions),
-    }
-    write_table(path, columns)
+    """Write documents as parquet: id, text, label positions.
+
+    Portion by portion, so that there is no second copy of all texts.
+    """
+    kinds = {"id": pa.string(), "text": pa.string(), "labels": pa.list_(pa.int32())}
+    schema = pa.schema(list(kinds.items()))
+    with (
+        whole_file(path) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd") as w,
+    ):
+        for first in range(0, max(1, len(corpus)), _PORTION):
+            some = slice(first, first + _PORTION)
+            ends = corpus.Y.indptr[first : first + _PORTION + 1].astype(np.int64)
+            positions = pa.array(corpus.Y.indices[ends[0] : ends[-1]].astype(np.int32))
+            rows = pa.ListArray.from_arrays(pa.array((ends - ends[0]).astype(np.int32)), positions)
+            portion = {"id": corpus.ids[some], "text": corpus.texts[some], "labels": rows}
+            w.write_table(pa.table(portion, schema=schema))
 
 
 def read_corpus(path: Path, labels: LabelSet) -> Corpus:
