@@ -18,6 +18,9 @@ def main() -> None:
 
         main()
     except KeyboardInterrupt:
+        # Where code in a string is interrupted, as dataclasses have it while they are imported,
+        # Python would end itself by SIGINT. It forgets that with the next code in a string.
+        exec("")
         said, code = last_words()
         print(f"\n{said}", file=sys.stderr)  # noqa: T201 - a console is not there yet
         sys.exit(code)

@@ -96,3 +96,20 @@ import sklearn.ensemble
     )
     policies = re.findall(r"OMP_WAIT_POLICY = '(\w+)'", done.stderr)
     assert policies[-1] == (asked or "PASSIVE")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_signal_while_modules_are_imported_has_its_exit_code_too(tmp_path):
+    # Dataclasses are made by code in strings; where that is interrupted, Python ends by SIGINT.
+    (tmp_path / "interrupted.py").write_text(
+        "import depl.__main__, depl.cli.app\n"
+        "code = 'import os, signal; os.kill(os.getpid(), signal.SIGTERM)'\n"
+        "depl.cli.app.main = lambda: exec(code)\n"
+        "depl.__main__.main()\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": paths}
+    )
+    assert (done.returncode, done.stderr.strip()) == (143, "Terminated.")

@@ -1,4 +1,4 @@
-"""What a kill or a damaged disk leaves of a training: continued, or begun again, never a mixture."""
+"""What a kill or a damaged disk leaves of a training: continued, or begun again, never mixed."""
 
 from __future__ import annotations
 
