@@ -14,7 +14,7 @@ help:
 	@echo "make check   ruff, mypy, import-linter"
 	@echo "make fix     format, and fix what ruff can fix"
 	@echo "make docs    build the documentation site, docs/_build/html"
-	@echo "make damage  what 2,000 damaged copies of runs answer; make kills: fits killed at random"
+	@echo "make damage  what 2,000 damaged copies of runs answer; make kills: 1,000 kills at random moments"
 	@echo "make fuzz    100,000 changed files read, as many changed requests answered: make fuzz FILES=5000"
 	@echo "make journeys  a first day with depl, from pip install on: make journeys CORPORA='data/a data/b'"
 	@echo "make release wheel, source archive and list of components (SBOM), the same bytes each time, in dist"

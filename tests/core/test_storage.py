@@ -49,7 +49,7 @@ def assert_same_matrix(a: csr_array, b: csr_array) -> None:
 # Round trips
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     hnp.arrays(
         st.sampled_from([np.float32, np.float64]),
@@ -67,7 +67,7 @@ def test_sparse_matrices_come_back(dense: np.ndarray):
         assert_same_matrix(back["X"], matrix)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     hnp.arrays(
         np.float32,
@@ -86,7 +86,7 @@ def test_rankings_come_back(scores: np.ndarray):
     assert (back.indices.dtype, back.scores.dtype) == (np.int32, np.float32)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(corpora())
 def test_corpora_with_odd_characters_come_back(corpus: Corpus):
     with TemporaryDirectory() as folder:

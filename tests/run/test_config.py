@@ -9,7 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depl.core.errors import ConfigError
@@ -114,6 +114,7 @@ def test_template_explains_every_setting():
     assert all(len(line.partition("  # ")[2]) > 10 for line in settings)
 
 
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**40),
     C=st.floats(1e-9, 1e9),

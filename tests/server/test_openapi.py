@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: E402
 
-_EXAMPLES = 40
+_EXAMPLES = 30
 
 
 @pytest.fixture(scope="module")

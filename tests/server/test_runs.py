@@ -65,10 +65,11 @@ def test_openapi_has_every_address_once(http):
     assert "/v1/runs/NAME" in description["info"]["description"]
 
 
-def test_names_come_from_the_command_line(fitted_run, own_run, served):
-    with served(f"law={fitted_run}", own_run) as service, httpx.Client() as http:
+def test_names_come_from_the_command_line_or_from_the_folder(fitted_run, own_run, served, tmp_path):
+    odd = shutil.copytree(fitted_run, tmp_path / "a=b c")  # and no run "b c" called a
+    with served(f"law={fitted_run}", own_run, odd) as service, httpx.Client() as http:
         answer = http.get(f"{service.url.partition('/runs')[0]}/v1/runs").json()
-        assert [x["name"] for x in answer["runs"]] == ["law", "own"]
+        assert [x["name"] for x in answer["runs"]] == ["law", "own", "a-b-c"]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +90,3 @@ def test_names_that_cannot_be_are_refused(fitted_run, monkeypatch, capsys, argum
         main()
     assert end.value.code == 2
     assert message in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_folder_with_an_equals_sign_is_a_folder(fitted_run, served, tmp_path):
-    odd = shutil.copytree(fitted_run, tmp_path / "a=b c")
-    with served(odd) as service, Client(service.url) as client:
-        assert client.runs() == ["a-b-c"]

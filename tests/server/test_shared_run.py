@@ -68,7 +68,7 @@ def hold(run, ready, done) -> None:
 @contextmanager
 def holding(run):
     """Another process that holds the journal's lock."""
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")  # a new interpreter takes seconds
     ready, done = context.Event(), context.Event()
     process = context.Process(target=hold, args=(run, ready, done))
     process.start()
@@ -83,7 +83,7 @@ def holding(run):
 def test_whoever_holds_the_lock_stops_writers_for_a_while_and_readers_never(
     service, own_run, monkeypatch
 ):
-    monkeypatch.setattr("depl.labels.journal.Journal.locked.__defaults__", (1.0,))
+    monkeypatch.setattr("depl.labels.journal.Journal.locked.__defaults__", (0.3,))
     with holding(own_run) as holder:
         answers = []
         writing = threading.Thread(
