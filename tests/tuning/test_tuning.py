@@ -127,6 +127,8 @@ def test_the_command_writes_settings_a_table_and_a_picture(corpus, tmp_path, mon
 
     assert "another --out" in refused("--trials", "2")
     assert "nonsense" in refused("--vary", "linear.nonsense=1..2")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install 'depl[tune]'" in refused()
 
 
 def test_what_cannot_be_searched_says_so(corpus, tmp_path):

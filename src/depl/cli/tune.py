@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from depl.cli.console import count, err, progress
 from depl.cli.console import out as console
 from depl.cli.interrupts import remarking
 from depl.cli.options import CorpusFolder, Format, Overrides, Ray
+from depl.core.errors import MissingExtraError
 from depl.run.recipes import RECIPES
 
 if TYPE_CHECKING:
@@ -75,6 +77,8 @@ def tune(
 
     Repeat the command to continue an interrupted search; no dev or test split is read.
     """
+    if importlib.util.find_spec("optuna") is None:  # before anything is read
+        raise MissingExtraError("optuna", "tune", "Tuning")
     from depl.core.cluster import connected
     from depl.readers.columns import Columns
     from depl.readers.corpora import read_records

@@ -19,7 +19,7 @@ import numpy as np
 from depl.core import storage
 from depl.core.aside import set_aside
 from depl.core.corpus import Corpus
-from depl.core.errors import ConfigError, DeplError, MissingExtraError, RunError
+from depl.core.errors import ConfigError, DeplError, RunError
 from depl.core.executor import Executor
 from depl.core.ranking import Ranking
 from depl.evaluation import scores
@@ -112,10 +112,7 @@ class Search:
         self, trials: int, observe: Callable[[Trial], None] = lambda trial: None
     ) -> list[Trial]:
         """Make so many trials, those of earlier calls counted in; all that are there now."""
-        try:
-            import optuna
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("optuna", "tune", "Tuning") from error
+        import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._refuse_another()
