@@ -147,11 +147,13 @@ def child(name: str, path: str, threads: int, *options: str) -> None:
     grow = None if name == "depl" else PEERS[name](threads)
 
     class Boosted(Fusion):
-        def _grow(self, X, carried):
-            return super()._grow(X, carried) if grow is None else grow(X, carried, self.iterations)
+        def _grow(self, X, carried, weight, seen):
+            if grow is None:
+                return super()._grow(X, carried, weight, seen)
+            return grow(X[seen], carried[seen], weight[seen], self.iterations)
 
-    def fusion(**settings):
-        return Boosted(n_threads=threads if grow is None else 1, **settings)
+    def fusion(iterations=300):
+        return Boosted(n_threads=threads if grow is None else 1, iterations=iterations)
 
     few = np.arange(50)
     fusion(iterations=3).fit(take(few), Y[few], counts, n_train).rank(take(few), counts, 10)
@@ -198,20 +200,20 @@ def scikit_learn(threads: int):
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
-    def grow(X, carried, iterations):
-        n_parts = X.shape[1] // 2
+    def grow(X, carried, weight, iterations):
+        n_parts = X.shape[1] // 3
         model = HistGradientBoostingClassifier(
             max_iter=iterations,
             max_leaf_nodes=15,
             learning_rate=0.05,
             l2_regularization=5.0,
             min_samples_leaf=min(200, max(20, len(X) // 200)),
-            monotonic_cst=[1] * n_parts + [-1] * n_parts + [0],
+            monotonic_cst=[1] * n_parts + [-1] * n_parts + [0] * (n_parts + 1),
             early_stopping=False,
             random_state=0,
         )
         with threadpool_limits(threads, user_api="openmp"):
-            return Grown(model.fit(X, carried).decision_function)
+            return Grown(model.fit(X, carried, weight).decision_function)
 
     return grow
 
@@ -220,8 +222,8 @@ def lightgbm(threads: int):
     """LightGBM, asked to be deterministic."""
     import lightgbm
 
-    def grow(X, carried, iterations):
-        n_parts = X.shape[1] // 2
+    def grow(X, carried, weight, iterations):
+        n_parts = X.shape[1] // 3
         settings = {
             "objective": "binary",
             "num_leaves": 15,
@@ -229,13 +231,13 @@ def lightgbm(threads: int):
             "lambda_l2": 5.0,
             "min_data_in_leaf": min(200, max(20, len(X) // 200)),
             "min_sum_hessian_in_leaf": 1e-3,
-            "monotone_constraints": [1] * n_parts + [-1] * n_parts + [0],
+            "monotone_constraints": [1] * n_parts + [-1] * n_parts + [0] * (n_parts + 1),
             "deterministic": True,
             "force_row_wise": True,
             "num_threads": threads,
             "verbosity": -1,
         }
-        rows = lightgbm.Dataset(X, carried.astype(np.float32))
+        rows = lightgbm.Dataset(X, carried.astype(np.float32), weight=weight)
         model = lightgbm.train(settings, rows, iterations)
         return Grown(lambda X: model.predict(X, raw_score=True, num_threads=threads))
 

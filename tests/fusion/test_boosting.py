@@ -194,6 +194,20 @@ def test_many_values_are_cut_into_bins_of_equal_size():
     assert np.abs(expit(trees.log_odds(X)) - chance).mean() < 0.02
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.integers(20, 200), st.integers(2, 8))
+def test_a_row_of_weight_3_counts_as_three(seed, n, leaves):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 20, (n, 3)).astype(np.float32)
+    y = rng.random(n) < expit(X[:, 0] / 5 - 2)
+    weight = rng.integers(1, 4, n)
+    options = {"iterations": 5, "leaves": leaves, "learning_rate": 0.3, "l2": 1.0, "min_leaf": 1}
+    options["directions"] = [0, 0, 0]
+    weighed = boost(X, y, weight=weight.astype(np.float32), **options).log_odds(X)
+    repeated = boost(np.repeat(X, weight, axis=0), np.repeat(y, weight), **options).log_odds(X)
+    np.testing.assert_allclose(weighed, repeated, atol=1e-4)
+
+
 def test_same_rows_give_the_same_bytes():
     X, y = table(5, 3000)
     first, second = (boost(X, y, directions=[0] * 4, **SHAPE).tensors() for _ in range(2))

@@ -86,6 +86,7 @@ def boost(
     l2: float,
     min_leaf: int,
     directions: Sequence[int],
+    weight: NDArray[np.float32] | None = None,
 ) -> Trees:
     """Boost trees on the log-loss of ``y``, in one thread and without randomness.
 
@@ -108,8 +109,11 @@ def boost(
     directions : sequence of int
         For every feature: 1 where a larger value never lowers the log-odds, -1 where it never
         raises them, else 0. Missing values may go either way.
+    weight : array of shape (n,), optional
+        How many rows each stands for; 1 without it.
     """
-    baseline = prior(y)
+    weight = np.ones(len(y), np.float32) if weight is None else weight
+    baseline = prior(y, weight)
     if y.all() or not y.any():
         return Trees.constant(baseline)
     X = np.ascontiguousarray(X, np.float32)
@@ -133,7 +137,7 @@ def boost(
     grown = []
     for _ in range(iterations):
         nodes = np.zeros(2 * leaves - 1, _NODE)
-        _take_slopes(log_odds, y, slopes)
+        _take_slopes(log_odds, y, weight, slopes)
         order[:] = np.arange(n, dtype=np.uint32)
         size = _grow(bins, n_bins, constraints, slopes, order, room, cells, nodes, min_leaf, l2)
         if size == 1:  # the next tree would find no split either
@@ -177,12 +181,17 @@ def _plain(grown: list[NDArray[np.void]], thresholds: Floats, baseline: float) -
 
 
 @numba.njit(nogil=True, cache=True)
-def _take_slopes(log_odds: Floats, y: NDArray[np.bool_], slopes: NDArray[np.float32]) -> None:
+def _take_slopes(
+    log_odds: Floats,
+    y: NDArray[np.bool_],
+    weight: NDArray[np.float32],
+    slopes: NDArray[np.float32],
+) -> None:
     """First and second derivative of every row's loss."""
     for i in range(len(y)):
         p = 1.0 / (1.0 + np.exp(-log_odds[i]))
-        slopes[i, 0] = p - y[i]
-        slopes[i, 1] = p * (1.0 - p)
+        slopes[i, 0] = weight[i] * (p - y[i])
+        slopes[i, 1] = weight[i] * p * (1.0 - p)
 
 
 @numba.njit(nogil=True, cache=True)

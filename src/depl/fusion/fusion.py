@@ -57,6 +57,7 @@ _MOST = 20_000  # documents to learn from; more only need memory
 _L2 = 5.0
 # On 300 and 1,000 documents of debtags and EURLEX57K (20,000 to 70,000 pairs) 150 trees were as
 # good as 300, and 40 were not; on 4,000 and more, 300 were better.
+_HIGH, _ONE_IN = 10, 4
 _TREES_LEAST, _TREES_MOST, _PER_TREE = 100, 300, 500
 _LEAF, _LEAST_LEAF = 200, 20  # fewest rows per leaf: with many pairs, with few
 _KEPT = ("candidates", "iterations", "leaves", "learning_rate", "head_loss", "seed")
@@ -193,9 +194,10 @@ class Fusion:
         part = (documents % _FOLDS)[rows]
         # On 2 cores it is faster to grow the trees of all documents before it is known whether they
         # are needed; they are nearly always. They take longest, so they come first.
+        weight = self._weigh(X, true, rng)
         seen = [np.full(len(X), True), *(part != f for f in range(_FOLDS))]
         of_all, *of_parts = map_in_threads(
-            lambda mine: self._grow(X[mine], true[mine]), seen, self.n_threads
+            lambda mine: self._grow(X, true, weight, mine & (weight > 0)), seen, self.n_threads
         )
         log_odds = np.empty(len(X))
         for f, trees in enumerate(of_parts):
@@ -349,11 +351,33 @@ class Fusion:
         fusion._trees = Trees.from_tensors(tensors, n_features(len(fusion.parts_)))
         return fusion
 
-    def _grow(self, X: NDArray[np.float32], true: NDArray[np.bool_]) -> Trees:
+    def _weigh(
+        self, X: NDArray[np.float32], true: NDArray[np.bool_], rng: np.random.Generator
+    ) -> NDArray[np.float32]:
+        """How many pairs each stands for to the trees; 0 for those that they do not see.
+
+        Most pairs are labels that a document does not carry and that no part ranks high. One in
+        ``_ONE_IN`` of these says as much as all of them.
+        """
         n_parts = len(self.parts_)
+        ranks = np.nan_to_num(X[:, n_parts : 2 * n_parts], nan=np.inf)
+        sure = true | (ranks.min(axis=1) < _HIGH)
+        taken = rng.random(len(X), np.float32) < 1 / _ONE_IN
+        return np.where(sure, 1.0, np.where(taken, _ONE_IN, 0.0)).astype(np.float32)
+
+    def _grow(
+        self,
+        X: NDArray[np.float32],
+        true: NDArray[np.bool_],
+        weight: NDArray[np.float32],
+        seen: NDArray[np.bool_],
+    ) -> Trees:
+        n_parts = len(self.parts_)
+        X, true, weight = X[seen], true[seen], weight[seen]
         return boost(
             X,
             true,
+            weight=weight,
             iterations=self.iterations or min(_TREES_MOST, _TREES_LEAST + len(X) // _PER_TREE),
             leaves=self.leaves,
             learning_rate=self.learning_rate,

@@ -107,10 +107,11 @@ class Trees:
         return trees
 
 
-def prior(y: NDArray[np.bool_]) -> float:
+def prior(y: NDArray[np.bool_], weight: NDArray[np.float32] | None = None) -> float:
     """Log-odds of being true before anything else is known, smoothed to stay finite."""
-    true = int(y.sum())
-    return float(np.log((true + 0.5) / (len(y) - true + 0.5)))
+    weight = np.ones(len(y), np.float32) if weight is None else weight
+    true, false = (float(weight[which].sum(dtype=np.float64)) for which in (y, ~y))
+    return float(np.log((true + 0.5) / (false + 0.5)))
 
 
 @numba.njit(nogil=True, cache=True)
