@@ -18,7 +18,8 @@ from paper import CORPORA
 from depl.core.errors import DeplError
 from depl.core.locks import locked
 from depl.core.ranking import Ranking
-from depl.core.storage import read_ranking, write_ranking, write_text
+from depl.core.storage import write_text
+from depl.core.tensors import read_ranking, write_ranking
 from depl.evaluation.scores import Report
 
 RESULTS = Path(__file__).parent / "results"

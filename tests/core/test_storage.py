@@ -22,6 +22,7 @@ from depl.core import storage
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.errors import RunError
 from depl.core.ranking import Ranking
+from depl.core.tensors import read_ranking, read_tensors, write_ranking, write_tensors
 
 # Everything but lone surrogates, which the readers refuse: NUL, line ends, emoji, right-to-left.
 odd = st.text(max_size=8) | st.sampled_from(
@@ -61,8 +62,8 @@ def test_sparse_matrices_come_back(dense: np.ndarray):
     matrix = csr_array(dense)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "X.safetensors"
-        storage.write_tensors(path, {"X": matrix, "b": np.ones(2)})
-        back = storage.read_tensors(path, "X", "b")
+        write_tensors(path, {"X": matrix, "b": np.ones(2)})
+        back = read_tensors(path, "X", "b")
         assert set(back) == {"X", "b"}
         assert_same_matrix(back["X"], matrix)
 
@@ -79,8 +80,8 @@ def test_rankings_come_back(scores: np.ndarray):
     ranking = Ranking.from_scores(scores, 3)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "ranking.safetensors"
-        storage.write_ranking(path, ranking)
-        back = storage.read_ranking(path)
+        write_ranking(path, ranking)
+        back = read_ranking(path)
     np.testing.assert_array_equal(back.indices, ranking.indices)
     np.testing.assert_array_equal(back.scores, ranking.scores)
     assert (back.indices.dtype, back.scores.dtype) == (np.int32, np.float32)
@@ -115,8 +116,8 @@ def test_json_is_readable_as_it_lies(tmp_path: Path):
 
 def test_arrays_that_are_views_come_back(tmp_path: Path):
     array = np.arange(12, dtype=np.float32).reshape(3, 4).T[::2]
-    storage.write_tensors(tmp_path / "t.safetensors", {"a": array})
-    np.testing.assert_array_equal(storage.read_tensors(tmp_path / "t.safetensors")["a"], array)
+    write_tensors(tmp_path / "t.safetensors", {"a": array})
+    np.testing.assert_array_equal(read_tensors(tmp_path / "t.safetensors")["a"], array)
 
 
 # Damage
@@ -127,9 +128,9 @@ def write_some(path: Path) -> None:
     if path.name == "x.json":
         storage.write_json(path, {"a": list(range(100))})
     elif path.name == "X.safetensors":
-        storage.write_tensors(path, {"X": csr_array(np.eye(50, dtype=np.float32))})
+        write_tensors(path, {"X": csr_array(np.eye(50, dtype=np.float32))})
     elif path.name == "ranking.safetensors":
-        storage.write_ranking(path, Ranking.empty(50, 5))
+        write_ranking(path, Ranking.empty(50, 5))
     elif path.name == "labels.parquet":
         storage.write_labels(path, LabelSet(Label(str(i), str(i)) for i in range(50)))
     else:
@@ -139,8 +140,8 @@ def write_some(path: Path) -> None:
 
 READERS: dict[str, Callable[[Path], object]] = {
     "x.json": storage.read_json,
-    "X.safetensors": lambda path: storage.read_tensors(path, "X"),
-    "ranking.safetensors": storage.read_ranking,
+    "X.safetensors": lambda path: read_tensors(path, "X"),
+    "ranking.safetensors": read_ranking,
     "labels.parquet": storage.read_labels,
     "train.parquet": lambda path: storage.read_corpus(path, LabelSet([Label("a", "apples")])),
 }
@@ -167,7 +168,7 @@ def test_damaged_file_is_said_by_name(tmp_path: Path, name: str, damage: str):
 
 @pytest.mark.parametrize("name", ["X.safetensors", "ranking.safetensors"])
 def test_tensors_of_another_kind_are_said_by_name(tmp_path: Path, name: str):
-    storage.write_tensors(tmp_path / name, {"something": np.ones(3)})
+    write_tensors(tmp_path / name, {"something": np.ones(3)})
     with pytest.raises(RunError, match=name):
         READERS[name](tmp_path / name)
 
@@ -175,12 +176,12 @@ def test_tensors_of_another_kind_are_said_by_name(tmp_path: Path, name: str):
 @pytest.mark.parametrize("part", ["indices", "indptr", "shape"])
 def test_a_matrix_that_would_lead_compiled_code_astray_is_damaged(tmp_path: Path, part: str):
     path = tmp_path / "X.safetensors"
-    storage.write_tensors(path, {"X": csr_array(np.eye(5, dtype=np.float32))})
+    write_tensors(path, {"X": csr_array(np.eye(5, dtype=np.float32))})
     tensors = load_file(path)
     tensors[f"X.{part}"][-1] = {"indices": 2**30, "indptr": 99, "shape": 3}[part]
     save_file(tensors, path)
     with pytest.raises(RunError, match=r"X\.safetensors is damaged"):
-        storage.read_tensors(path, "X")
+        read_tensors(path, "X")
 
 
 # Whole or not at all
@@ -296,7 +297,7 @@ def test_full_disk_keeps_the_old_file(tmp_path: Path, full_disk):
 
 WRITERS: dict[str, Callable[[Path], None]] = {
     "json": lambda folder: storage.write_json(folder / "x", list(range(50_000))),
-    "safetensors": lambda folder: storage.write_tensors(folder / "x", {"a": np.arange(50_000)}),
+    "safetensors": lambda folder: write_tensors(folder / "x", {"a": np.arange(50_000)}),
     "parquet": lambda folder: storage.write_table(
         folder / "x", {"a": np.random.default_rng(0).random(50_000)}
     ),

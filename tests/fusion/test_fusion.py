@@ -19,6 +19,7 @@ from depl.evaluation.metrics import inverse_propensities, precision_and_psp
 from depl.fusion.calibration import calibration_error
 from depl.fusion.candidates import candidate_pairs
 from depl.fusion.fusion import Fusion
+from depl.fusion.growing import weigh
 from depl.fusion.rare import POWERS, choose_power
 
 N_LABELS = 30
@@ -58,14 +59,12 @@ def fallen_back():
 
 def test_trees_see_all_pairs_that_matter_and_a_fourth_of_the_others():
     rng = np.random.default_rng(0)
-    fusion = Fusion()
-    fusion.parts_ = ("a", "b")
     n = 20_000
     X = np.full((n, 7), np.nan, np.float32)
     X[:, 2], X[:, 3] = rng.integers(0, 100, n), rng.integers(0, 100, n)
     X[::3, 2] = np.nan
     true = rng.random(n) < 0.1
-    weight = fusion._weigh(X, true, rng)
+    weight = weigh(X, true, 2, rng)
     high = (X[:, 2] < 10) | (X[:, 3] < 10)
     assert (weight[true | high] == 1).all()
     others = weight[~true & ~high]

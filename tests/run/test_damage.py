@@ -17,6 +17,7 @@ from depl.cli.app import app
 from depl.core import storage
 from depl.core.corpus import Dataset
 from depl.core.errors import RunError
+from depl.core.tensors import write_tensors
 from depl.model.classifier import Classifier
 from depl.pipeline.fit import fit
 from depl.run.config import Config
@@ -208,7 +209,7 @@ def test_what_is_written_follows_no_link_and_has_the_permissions_of_the_umask(tm
     try:
         for name, write in {
             "manifest.json": lambda path: storage.write_json(path, {}),
-            "t.safetensors": lambda path: storage.write_tensors(path, {"a": np.ones(2)}),
+            "t.safetensors": lambda path: write_tensors(path, {"a": np.ones(2)}),
             "t.parquet": lambda path: storage.write_table(path, {"a": [1]}),
         }.items():
             (tmp_path / f".{name}.tmp").symlink_to(precious)

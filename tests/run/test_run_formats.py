@@ -18,6 +18,7 @@ from depl.cli.app import app
 from depl.core import storage
 from depl.core.corpus import Dataset
 from depl.core.errors import RunError
+from depl.core.tensors import read_tensors
 from depl.core.version import __version__
 from depl.model.classifier import Classifier
 from depl.pipeline.fit import fit
@@ -111,7 +112,7 @@ def test_format_2_says_how_to_make_it_again_which_works(
     storage.write_json(own_run / "config.json", manifest.pop("config"))
     (own_run / "manifest.json").write_text(json.dumps(manifest | {"format_version": 2}))
     (own_run / ".manifest.copy.json").unlink()
-    Y = storage.read_tensors(own_run / "corpus" / "Y.safetensors")["matrix"]
+    Y = read_tensors(own_run / "corpus" / "Y.safetensors")["matrix"]
     parts = ("data", "indices", "indptr")
     flat = {x: getattr(Y, x) for x in parts} | {"shape": np.array(Y.shape)}
     save_file(flat, own_run / "corpus" / "Y.safetensors")  # as format 2 has it

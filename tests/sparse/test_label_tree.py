@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from depl.core.errors import CorpusError, NotFittedError, RunError
-from depl.core.storage import read_tensors, write_tensors
+from depl.core.tensors import read_tensors, write_tensors
 from depl.sparse import label_tree, tree_shape
 from depl.sparse.label_tree import LabelTreeSVM, linear_model, load_linear, members
 from depl.sparse.svm import OneVsAllSVM

@@ -35,7 +35,8 @@ from scipy.special import expit
 from depl.core.corpus import carried
 from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.core.ranking import Ranking
-from depl.core.storage import read_json, read_tensors, write_json, write_tensors
+from depl.core.storage import read_json, write_json
+from depl.core.tensors import read_tensors, write_tensors
 from depl.core.workers import map_in_threads
 from depl.evaluation.metrics import (
     Floats,
@@ -43,9 +44,9 @@ from depl.evaluation.metrics import (
     inverse_propensities,
     precision_and_psp_by_document,
 )
-from depl.fusion.boosting import boost
 from depl.fusion.calibration import calibration_error, logistic_line, probabilities
 from depl.fusion.candidates import candidate_pairs, n_features
+from depl.fusion.growing import grow, weigh
 from depl.fusion.rare import CUTS, choose_power, favour
 from depl.fusion.trees import Trees, prior
 
@@ -54,12 +55,6 @@ FUSION = "fusion"  # the name of the fusion itself next to those of its parts
 _FOLDS = 3
 _BLOCK = 256  # documents whose pairs are in memory at a time while ranking
 _MOST = 20_000  # documents to learn from; more only need memory
-_L2 = 5.0
-# On 300 and 1,000 documents of debtags and EURLEX57K (20,000 to 70,000 pairs) 150 trees were as
-# good as 300, and 40 were not; on 4,000 and more, 300 were better.
-_HIGH, _ONE_IN = 10, 4
-_TREES_LEAST, _TREES_MOST, _PER_TREE = 100, 300, 500
-_LEAF, _LEAST_LEAF = 200, 20  # fewest rows per leaf: with many pairs, with few
 _KEPT = ("candidates", "iterations", "leaves", "learning_rate", "head_loss", "seed")
 _SETTINGS = "fusion.json"
 _TREES = "trees.safetensors"
@@ -194,7 +189,7 @@ class Fusion:
         part = (documents % _FOLDS)[rows]
         # On 2 cores it is faster to grow the trees of all documents before it is known whether they
         # are needed; they are nearly always. They take longest, so they come first.
-        weight = self._weigh(X, true, rng)
+        weight = weigh(X, true, len(parts), rng)
         seen = [np.full(len(X), True), *(part != f for f in range(_FOLDS))]
         of_all, *of_parts = map_in_threads(
             lambda mine: self._grow(X, true, weight, mine & (weight > 0)), seen, self.n_threads
@@ -351,20 +346,6 @@ class Fusion:
         fusion._trees = Trees.from_tensors(tensors, n_features(len(fusion.parts_)))
         return fusion
 
-    def _weigh(
-        self, X: NDArray[np.float32], true: NDArray[np.bool_], rng: np.random.Generator
-    ) -> NDArray[np.float32]:
-        """How many pairs each stands for to the trees; 0 for those that they do not see.
-
-        Most pairs are labels that a document does not carry and that no part ranks high. One in
-        ``_ONE_IN`` of these says as much as all of them.
-        """
-        n_parts = len(self.parts_)
-        ranks = np.nan_to_num(X[:, n_parts : 2 * n_parts], nan=np.inf)
-        sure = true | (ranks.min(axis=1) < _HIGH)
-        taken = rng.random(len(X), np.float32) < 1 / _ONE_IN
-        return np.where(sure, 1.0, np.where(taken, _ONE_IN, 0.0)).astype(np.float32)
-
     def _grow(
         self,
         X: NDArray[np.float32],
@@ -372,19 +353,14 @@ class Fusion:
         weight: NDArray[np.float32],
         seen: NDArray[np.bool_],
     ) -> Trees:
-        n_parts = len(self.parts_)
-        X, true, weight = X[seen], true[seen], weight[seen]
-        return boost(
-            X,
-            true,
-            weight=weight,
-            iterations=self.iterations or min(_TREES_MOST, _TREES_LEAST + len(X) // _PER_TREE),
+        return grow(
+            X[seen],
+            true[seen],
+            weight[seen],
+            len(self.parts_),
+            iterations=self.iterations,
             leaves=self.leaves,
             learning_rate=self.learning_rate,
-            l2=_L2,
-            min_leaf=min(_LEAF, max(_LEAST_LEAF, len(X) // _LEAF)),
-            # A better score or rank by a part never lowers the probability.
-            directions=[1] * n_parts + [-1] * n_parts + [0] * (n_parts + 1),
         )
 
     def _check(self, rankings: Mapping[str, Ranking], n_labels: int, n: int | None = None) -> int:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from depl.core.errors import RunError
-from depl.core.storage import read_tensors, write_tensors
+from depl.core.tensors import read_tensors, write_tensors
 
 _FILE = "checkpoint.safetensors"
 _BEST = "best.safetensors"

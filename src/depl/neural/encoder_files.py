@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from depl.core.errors import ConfigError, MissingExtraError, RunError
-from depl.core.storage import explain_os_errors, read_json, read_tensors, write_json, write_tensors
+from depl.core.storage import explain_os_errors, read_json, write_json
+from depl.core.tensors import read_tensors, write_tensors
 
 try:
     import torch

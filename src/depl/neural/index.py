@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from depl.core.errors import MissingExtraError, RunError
 from depl.core.ranking import Ranking
-from depl.core.storage import explain_os_errors, read_tensors, write_tensors
+from depl.core.storage import explain_os_errors
+from depl.core.tensors import read_tensors, write_tensors
 
 # From this many labels on, approximate search is worthwhile. Below, exact search of a single
 # document (384 dimensions) takes less than 20 ms on one core, and misses nothing.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from depl.core.errors import MissingExtraError, RunError
 from depl.core.progress import track
-from depl.core.storage import read_tensors, write_tensors
+from depl.core.tensors import read_tensors, write_tensors
 
 _FILE = "tokens.safetensors"
 _CHARACTERS = 8  # read per token; most have fewer

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from depl.core import storage
 from depl.core.ranking import Ranking
+from depl.core.tensors import write_ranking, write_tensors
 from depl.evaluation import metrics
 from depl.neural import encoder_files
 from depl.neural.checkpoints import Checkpoint
@@ -46,7 +47,7 @@ def make_negatives(work: Work) -> None:
         # A document's own labels are skipped, so there must be room for them.
         depth = work.config.retrieval.hard_negatives + most
         ranking = run.svm(fold).rank(X[run.rows(fold)], min(depth, len(run.labels)), work.executor)
-        storage.write_ranking(work.folder / f"{fold}.safetensors", ranking)
+        write_ranking(work.folder / f"{fold}.safetensors", ranking)
 
 
 def make_documents(work: Work) -> None:
@@ -77,7 +78,7 @@ def _keep_texts(work: Work, texts: Mapping[Path, Sequence[str]], longest: int, s
         tokens.save(folder)
         if encoder is not None:
             states = pooled_states(encoder, tokens, side).cpu().numpy().astype(np.float16)
-            storage.write_tensors(folder / STATES, {"states": states})
+            write_tensors(folder / STATES, {"states": states})
 
 
 def make_classifier(work: Work) -> None:

@@ -49,6 +49,7 @@ from depl.core.executor import Executor
 from depl.core.hashes import FileRecord, first_difference
 from depl.core.locks import locked
 from depl.core.ranking import Ranking
+from depl.core.tensors import read_ranking, read_tensors, write_tensors
 from depl.core.texts import TextsOnDisk
 from depl.fusion.fusion import Fusion
 from depl.fusion.newcomers import NewcomerModel
@@ -302,7 +303,7 @@ class Run:
     def slice(self) -> Slice:
         """Which training documents are held out."""
         path = self.verified("slice") / "slice.safetensors"
-        fold = storage.read_tensors(path, "fold")["fold"]
+        fold = read_tensors(path, "fold")["fold"]
         if fold.shape != (self.Y.shape[0],) or fold.max(initial=-1) < 0:
             raise RunError(
                 f"{path} is damaged: it does not say which of the {self.Y.shape[0]} documents are "
@@ -324,7 +325,7 @@ class Run:
 
     def negatives(self, fold: Fold) -> Ranking:
         """How the SVM of a fold ranks the documents it was fitted on."""
-        return storage.read_ranking(self.verified("negatives") / f"{fold}.safetensors")
+        return read_ranking(self.verified("negatives") / f"{fold}.safetensors")
 
     def texts(self, *where: str) -> Texts:
         """Token ids of "documents", or of "label_texts" and one of its folders.
@@ -336,7 +337,7 @@ class Run:
         path = folder / STATES
         if not path.exists():
             return Tokens.load(folder)
-        states: NDArray[np.float32] = storage.read_tensors(path, "states")["states"]
+        states: NDArray[np.float32] = read_tensors(path, "states")["states"]
         return states.astype(np.float32)
 
     def encoder_folder(self, stage: str, fold: Fold = "final") -> Path:
@@ -372,18 +373,18 @@ class Run:
 
 
 def _matrix(path: Path) -> csr_array:
-    matrix: csr_array = storage.read_tensors(path, "matrix")["matrix"]
+    matrix: csr_array = read_tensors(path, "matrix")["matrix"]
     return matrix
 
 
 def write_matrix(path: Path, matrix: csr_array) -> None:
     """Write a sparse matrix such as Y or X."""
-    storage.write_tensors(path, {"matrix": matrix})
+    write_tensors(path, {"matrix": matrix})
 
 
 def write_slice(folder: Path, fold: NDArray[np.int64]) -> None:
     """Keep which documents are held out."""
-    storage.write_tensors(folder / "slice.safetensors", {"fold": fold})
+    write_tensors(folder / "slice.safetensors", {"fold": fold})
 
 
 def write_corpus(

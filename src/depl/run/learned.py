@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from depl.core import storage
 from depl.core.errors import RunError
 from depl.core.hashes import FileRecord, first_difference, records
+from depl.core.tensors import read_tensors, write_tensors
 from depl.sparse.keywords import Descriptions
 from depl.sparse.label_tree import load_linear
 from depl.sparse.svm import OneVsAllSVM
@@ -97,7 +98,7 @@ class LearnedStates:
         """A state, if its files are what was written; the threads are its SVM's."""
         self.check(number)
         folder = self._state(number)
-        counts = storage.read_tensors(folder / _COUNTS, "train_counts", "n_train")
+        counts = read_tensors(folder / _COUNTS, "train_counts", "n_train")
         return Learned(
             load_linear(folder, n_threads),
             Descriptions.load(folder),
@@ -127,7 +128,7 @@ class LearnedStates:
                 "train_counts": learned.train_counts,
                 "n_train": np.array([learned.n_train], np.int64),
             }
-            storage.write_tensors(temporary / _COUNTS, counts)
+            write_tensors(temporary / _COUNTS, counts)
             files = {name: record._asdict() for name, record in records(temporary).items()}
             storage.write_json(
                 temporary / _FACTS, {"lesson": asdict(lesson), "before": before, "files": files}

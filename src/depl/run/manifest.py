@@ -20,6 +20,7 @@ from typing import Any
 from depl.core import storage
 from depl.core.errors import RunError
 from depl.core.hashes import records
+from depl.core.tensors import write_tensors
 from depl.core.version import __version__
 
 FORMAT_VERSION = 4
@@ -132,7 +133,7 @@ def upgrade(folder: Path) -> None:
     elif found in _SAME_CORPUS and stages.get("corpus"):
         labels = storage.read_labels(folder / "corpus" / "labels.parquet")
         corpus = storage.read_corpus(folder / "corpus" / "train.parquet", labels)
-        storage.write_tensors(folder / "corpus" / "Y.safetensors", {"matrix": corpus.Y})
+        write_tensors(folder / "corpus" / "Y.safetensors", {"matrix": corpus.Y})
         entry = stages["corpus"]
         entry["fingerprint"] = fingerprint("corpus", entry["settings"], {})
         entry["files"] = as_json(folder / "corpus")

@@ -30,7 +30,7 @@ from depl.core.errors import CorpusError, NotFittedError, RunError
 from depl.core.executor import Executor, LocalExecutor
 from depl.core.progress import track
 from depl.core.ranking import Ranking
-from depl.core.storage import read_tensors, write_tensors
+from depl.core.tensors import read_tensors, write_tensors
 from depl.sparse import _tree_kernels
 from depl.sparse.svm import Loss, OneVsAllSVM, Rows, cull_small, solve_block, unwritable
 from depl.sparse.tree_shape import Shape, grow, label_vectors

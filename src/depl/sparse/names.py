@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from depl.core.errors import RunError
 from depl.core.ranking import Ranking
-from depl.core.storage import read_tensors, write_tensors
+from depl.core.tensors import read_tensors, write_tensors
 
 _FILE = "names.safetensors"
 _CHUNK = 512  # documents whose matches are in memory together

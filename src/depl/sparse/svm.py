@@ -33,7 +33,8 @@ from depl.core.errors import CorpusError, NotFittedError, RunError
 from depl.core.executor import Executor, LocalExecutor
 from depl.core.progress import track
 from depl.core.ranking import Ranking
-from depl.core.storage import read_settings, read_tensors, write_json, write_tensors
+from depl.core.storage import read_settings, write_json
+from depl.core.tensors import read_tensors, write_tensors
 from depl.sparse import _kernels
 
 _SETTINGS = ("loss", "C", "cull", "rare_bonus", "tol", "seed")

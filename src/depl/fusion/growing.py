@@ -1,0 +1,67 @@
+"""Grows the trees of a fusion: which pairs of document and label they see, and how many trees."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from depl.fusion.boosting import boost
+from depl.fusion.trees import Trees
+
+_HIGH, _ONE_IN = 10, 4
+_L2 = 5.0
+_LEAF, _LEAST_LEAF = 200, 20  # fewest rows per leaf: with many pairs, with few
+# On 300 and 1,000 documents of debtags and EURLEX57K (20,000 to 70,000 pairs) 150 trees were as
+# good as 300, and 40 were not; on 4,000 and more, 300 were better.
+_LEAST_TREES, _MOST_TREES, _PER_TREE = 100, 300, 500
+
+
+def weigh(
+    X: NDArray[np.float32], true: NDArray[np.bool_], n_parts: int, rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """How many pairs each stands for to the trees; 0 for those that they do not see.
+
+    Most pairs are labels that a document does not carry and that no part has among its first 10.
+    One in four of these says as much as all of them, in half the time: on EURLEX57K with the sparse
+    recipe P@5 was 70.6 instead of 70.5 and PSP@5 70.1 instead of 70.2.
+
+    Parameters
+    ----------
+    X : array of shape (n_pairs, n_features)
+        As ``candidate_pairs`` gives it.
+    true : array of shape (n_pairs,)
+        Whether the document carries the label.
+    n_parts : int
+        How many parts ranked them.
+    rng : Generator
+        Draws the pairs.
+    """
+    ranks = np.nan_to_num(X[:, n_parts : 2 * n_parts], nan=np.inf)
+    seen = true | (ranks.min(axis=1) < _HIGH)
+    drawn = rng.random(len(X), np.float32) < 1 / _ONE_IN
+    return np.where(seen, 1.0, np.where(drawn, _ONE_IN, 0.0)).astype(np.float32)
+
+
+def grow(
+    X: NDArray[np.float32],
+    true: NDArray[np.bool_],
+    weight: NDArray[np.float32],
+    n_parts: int,
+    *,
+    iterations: int | None,
+    leaves: int,
+    learning_rate: float,
+) -> Trees:
+    """Boost trees on pairs; as many as there are pairs for, unless ``iterations`` says how many."""
+    return boost(
+        X,
+        true,
+        weight=weight,
+        iterations=iterations or min(_MOST_TREES, _LEAST_TREES + len(X) // _PER_TREE),
+        leaves=leaves,
+        learning_rate=learning_rate,
+        l2=_L2,
+        min_leaf=min(_LEAF, max(_LEAST_LEAF, len(X) // _LEAF)),
+        # A better score or rank by a part never lowers the probability.
+        directions=[1] * n_parts + [-1] * n_parts + [0] * (n_parts + 1),
+    )
