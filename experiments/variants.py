@@ -17,11 +17,11 @@ from depl.neural.distributed import Processes
 from depl.neural.encoder import DualEncoder, Pooling, encode
 from depl.neural.retriever import classifier_ranking, retrieval_ranking
 from depl.neural.sampling import LabelSampler
-from depl.neural.tokens import Tokens, token_counter, tokenize
+from depl.neural.tokens import Tokens, tokenize
 from depl.neural.training import train
 from depl.pipeline.neural import new_encoder, schedule_of
+from depl.pipeline.sparse import described_labels
 from depl.run.folder import Run
-from depl.sparse.keywords import Descriptions
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,5 @@ def _label_tokens(run: Run, variant: Variant) -> Tokens:
         return run.texts("label_texts", "names")
     config = run.config().changed([f"descriptions.max_tokens={variant.description}"])
     folder = encoder_files.find_encoder(config.encoder.name)
-    features, settings = run.features(), config.section("descriptions")
-    described = Descriptions.of(
-        run.labels,
-        run.svm().weights_,
-        features.terms_,
-        without=() if settings.pop("stop_words") else features.stop_terms(),
-        count_tokens=token_counter(folder),
-        **settings,
-    )
+    described = described_labels(run, config)
     return tokenize(described.texts, folder, variant.description + 2)  # with the two special ones

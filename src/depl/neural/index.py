@@ -49,7 +49,7 @@ class LabelIndex:
     --------
     >>> index = LabelIndex.build(np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]]))
     >>> index.search(np.array([[0.0, 1.0]]), k=2)
-    Ranking(1 documents, 2 labels each; first: 2 1.00, 1 0.80)
+    Ranking(1 document, 2 labels each; first: 2 1.00, 1 0.80)
     """
 
     def __init__(self, vectors: NDArray[np.float32], graph: Any = None) -> None:  # noqa: ANN401
