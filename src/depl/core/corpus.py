@@ -116,6 +116,11 @@ class LabelSet(Sequence[Label]):
         """Position of the label with this id, or ``default``."""
         return self._index.get(label_id, default)
 
+    def broader_names(self, position: int) -> tuple[str, ...]:
+        """The names of what is broader than a label; the ids of what is no label."""
+        broader = self._labels[position].broader
+        return tuple(self[self._index[x]].name if x in self._index else x for x in broader)
+
     @property
     def ids(self) -> list[str]:
         """The ids, in order."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -99,7 +100,10 @@ def _solved(
     settings = run.config().section("descriptions")
     without = unspoken_terms(features, X, stop_words=settings.pop("stop_words"))
     defined = np.flatnonzero(corpus.label_counts[affected] < settings.pop("definitions")).tolist()
-    labels = LabelSet(run.labels[int(j)] for j in affected)
+    # What is broader may not be among the affected ones: its name stands for it.
+    labels = LabelSet(
+        replace(run.labels[int(j)], broader=run.labels.broader_names(int(j))) for j in affected
+    )
     weights = csr_array(svm.weights_[affected])
     own = Descriptions.of(
         labels, weights, features.terms_, defined=defined, without=without, **settings

@@ -163,11 +163,7 @@ def describe(
 
 def _definition(labels: LabelSet, i: int) -> list[str]:
     """The names of a label's broader labels, as far as they are labels, and its definition."""
-    places = map(labels.get, labels[i].broader)
-    above = [
-        labels[j].name if j >= 0 else x for j, x in zip(places, labels[i].broader, strict=True)
-    ]
-    return [*above, *labels[i].description.split()]
+    return [*labels.broader_names(i), *labels[i].description.split()]
 
 
 def _fill(
