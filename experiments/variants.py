@@ -20,7 +20,7 @@ from depl.neural.sampling import LabelSampler
 from depl.neural.tokens import Tokens, tokenize
 from depl.neural.training import train
 from depl.pipeline.neural import new_encoder, schedule_of
-from depl.pipeline.sparse import described_labels
+from depl.pipeline.sparse import description_of
 from depl.run.folder import Run
 
 
@@ -100,5 +100,5 @@ def _label_tokens(run: Run, variant: Variant) -> Tokens:
         return run.texts("label_texts", "names")
     config = run.config().changed([f"descriptions.max_tokens={variant.description}"])
     folder = encoder_files.find_encoder(config.encoder.name)
-    described = described_labels(run, config)
+    described = description_of(run, config, run.features())(run.svm().weights_)
     return tokenize(described.texts, folder, variant.description + 2)  # with the two special ones

@@ -28,10 +28,10 @@ class DeplError(Exception):
     """
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(shortened(message))
+        super().__init__(without_middle(message))
 
 
-def shortened(message: str) -> str:
+def without_middle(message: str) -> str:
     """A message of at most 2,000 characters: a longer one loses its middle."""
     if len(message) <= _LONGEST:
         return message

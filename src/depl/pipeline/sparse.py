@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from depl.core import storage
 from depl.core.corpus import LabelSet, held_out_folds
 from depl.pipeline.work import Work
 from depl.run.config import Config
-from depl.run.folder import FOLDS, Fold, Run, write_matrix, write_slice
+from depl.run.folder import FOLDS, Run, write_matrix, write_slice
 from depl.sparse.keywords import Descriptions, count_words
 from depl.sparse.label_tree import linear_model
 from depl.sparse.languages import AUTO
@@ -85,18 +86,21 @@ def make_held_out(work: Work) -> None:
 def make_descriptions(work: Work) -> None:
     """Keywords, pseudo descriptions, and the vectors of label names."""
     run, config = work.run, work.config
+    features = run.features()
+    describe = description_of(run, config, features)
     # Only an encoder's held-out fit reads descriptions of its own.
     for fold in FOLDS if config.neural else ("final",):
         folder = work.folder if fold == "final" else work.folder / fold
-        described_labels(run, config, fold).save(folder)
-    features = run.features()
+        describe(run.svm(fold).weights_).save(folder)
     names, owner = _names_and_owners(run.labels)
     NameMatch(features.transform(names), owner, features.word_weights()).save(work.folder)
 
 
-def described_labels(run: Run, config: Config, fold: Fold = "final") -> Descriptions:
-    """The pseudo descriptions of all labels by the SVM of a fold."""
-    features, settings = run.features(), config.section("descriptions")
+def description_of(
+    run: Run, config: Config, features: TfidfFeatures
+) -> Callable[[csr_array], Descriptions]:
+    """What describes all labels of a run by the weights of an SVM."""
+    settings = config.section("descriptions")
     without = unspoken_terms(features, run.train_vectors(), stop_words=settings.pop("stop_words"))
     defined = np.flatnonzero(run.train_counts()[0] < settings.pop("definitions"))
     count: Callable[[str], int] = count_words
@@ -105,10 +109,10 @@ def described_labels(run: Run, config: Config, fold: Fold = "final") -> Descript
         from depl.neural.tokens import token_counter
 
         count = token_counter(find_encoder(config.encoder.name))
-    return Descriptions.of(
+    return partial(
+        Descriptions.of,
         run.labels,
-        run.svm(fold).weights_,
-        features.terms_,
+        terms=features.terms_,
         defined=defined.tolist(),
         without=without,
         count_tokens=count,

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from depl.core.errors import BusyError, RunError, shortened
+from depl.core.errors import BusyError, RunError, without_middle
 from depl.labels.feedback import KeyTakenError, NoSuchDecisionError
 from depl.labels.journal import NothingToUndoError
 from depl.labels.review_queue import NotInQueueError
@@ -46,7 +46,7 @@ _PHRASES = {
 def problem(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
     """An answer that says what is wrong, in at most 2,000 characters whatever it quotes."""
     # Bad input that is quoted may hold what cannot be sent: half a surrogate pair.
-    readable = shortened(message).encode("utf-8", "replace").decode()
+    readable = without_middle(message).encode("utf-8", "replace").decode()
     return JSONResponse({"error": {"message": readable}}, status, headers)
 
 
