@@ -28,7 +28,7 @@ from depl.pipeline.fit import Event, fit
 from depl.readers.document import Document
 from depl.run import manifest
 from depl.run.config import Config
-from depl.sparse import label_tree, svm, tfidf
+from depl.sparse import counting, label_tree, svm, tfidf
 from depl.sparse.label_tree import LabelTreeSVM
 from depl.sparse.tree_shape import grow
 
@@ -58,7 +58,7 @@ def executor(cluster: Any) -> Iterator[RayExecutor]:
 def many_tasks(fitted_run: Path) -> Iterator[None]:
     """Several chunks and blocks, although the corpus is small; not in the run of other tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tfidf, "_CHUNK", 7)
+        patch.setattr(counting, "_CHUNK", 7)
         patch.setattr(svm, "_NARROW", 4)
         patch.setattr(svm, "_RANK_CHUNK", 5)
         patch.setattr(label_tree, "_RANK_CHUNK", 5)

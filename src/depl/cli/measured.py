@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -112,8 +113,8 @@ def say_unknown(corpus: Corpus, run: Path) -> None:
 
 
 def _warn_of_trained(corpus: Corpus, run: Run) -> None:
-    trained = set(run.train().texts)
-    n = sum(text in trained for text in corpus.texts)
+    asked = Counter(corpus.texts)
+    n = sum(asked[text] for text in set(asked).intersection(run.train_texts()))
     if n:
         _warn(
             f"{n:,} of these {count(len(corpus), 'document')} were trained on, so the figures are "

@@ -23,7 +23,7 @@ from scipy.sparse import csr_array
 from depl.core.display import count, html_table
 from depl.core.errors import CorpusError
 from depl.core.hierarchy import Hierarchy
-from depl.core.texts import as_texts
+from depl.core.texts import TextsOnDisk, checked_texts
 
 _SHOWN = 5  # documents in a notebook
 
@@ -154,8 +154,8 @@ class Corpus:
     ----------
     ids : list of str
         One unique id per document.
-    texts : list of str
-        The documents.
+    texts : sequence of str
+        The documents: a list or, where they have more than 268 million characters, on disk.
     Y : csr_array of shape (n_documents, n_labels), float32
         1 where a document carries a label.
     labels : LabelSet
@@ -163,7 +163,7 @@ class Corpus:
     """
 
     ids: list[str]
-    texts: list[str]
+    texts: Sequence[str]
     Y: csr_array
     labels: LabelSet
 
@@ -184,7 +184,7 @@ class Corpus:
         labels: LabelSet,
     ) -> Corpus:
         """Build a corpus from each document's label positions (repeats count once)."""
-        return cls(list(ids), as_texts(texts), indicator(rows, len(labels)), labels)
+        return cls(list(ids), checked_texts(texts), indicator(rows, len(labels)), labels)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -208,12 +208,9 @@ class Corpus:
     def subset(self, rows: NDArray[np.integer] | Sequence[int]) -> Corpus:
         """Documents at these positions, in this order; the label set stays whole."""
         picked = np.asarray(rows, dtype=np.int64)
-        return Corpus(
-            [self.ids[i] for i in picked],
-            [self.texts[i] for i in picked],
-            self.Y[picked],
-            self.labels,
-        )
+        texts = self.texts
+        some = texts.take(picked) if isinstance(texts, TextsOnDisk) else [texts[i] for i in picked]
+        return Corpus([self.ids[i] for i in picked], some, self.Y[picked], self.labels)
 
     def aligned(self, labels: LabelSet) -> Corpus:
         """The same documents over another label set, matched by id.
@@ -376,14 +373,23 @@ def held_out_folds(
 
 def indicator(rows: Sequence[Sequence[int]], n_columns: int) -> csr_array:
     """Sparse 0/1 matrix with ones at the given columns of each row (repeats count once)."""
-    unique = [np.unique(np.asarray(row, dtype=np.int32)) for row in rows]
-    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum([len(row) for row in unique], out=indptr[1:])
-    indices = np.concatenate(unique) if unique else np.empty(0, np.int32)
-    if len(indices) and (indices.min() < 0 or indices.max() >= n_columns):
+    lengths = np.array([len(row) for row in rows], np.int64)
+    flat = [np.asarray(row, np.int64) for row in rows]
+    return flat_indicator(np.concatenate([np.empty(0, np.int64), *flat]), lengths, n_columns)
+
+
+def flat_indicator(
+    columns: NDArray[np.integer], lengths: NDArray[np.integer], n_columns: int
+) -> csr_array:
+    """As ``indicator``, from the columns of all rows in a row and how many each row has."""
+    if len(columns) and (columns.min() < 0 or columns.max() >= n_columns):
         raise CorpusError(
             f"Label positions must lie between 0 and {n_columns - 1}; got "
-            f"{int(indices.min())} to {int(indices.max())}. Check them against the label set."
+            f"{int(columns.min())} to {int(columns.max())}. Check them against the label set."
         )
+    row = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
+    pairs = np.unique(row * n_columns + columns)
+    indptr = np.searchsorted(pairs, np.arange(len(lengths) + 1) * n_columns)
+    indices = (pairs % max(1, n_columns)).astype(np.int32)
     data = np.ones(len(indices), dtype=np.float32)
-    return csr_array((data, indices, indptr), shape=(len(rows), n_columns))
+    return csr_array((data, indices, indptr), shape=(len(lengths), n_columns))

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from depl.core.errors import BusyError, RunError
+from depl.core.errors import BusyError, RunError, explain_os_errors
 from depl.core.locks import locked
-from depl.core.storage import explain_os_errors, flush
+from depl.core.storage import flush
 
 _WAIT = 5.0  # seconds for another process to finish its transaction; most take milliseconds
 

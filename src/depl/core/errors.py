@@ -16,6 +16,10 @@ exits with code 2.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 _LONGEST = 2_000  # characters of a message; whoever reads it sees a screen of it
 _BEGINNING = 1_400
 
@@ -70,3 +74,15 @@ class MissingExtraError(DeplError):
             f"{purpose} needs the library {library!r}, which is not installed. "
             f"Install it with: pip install 'depl[{extra}]'"
         )
+
+
+@contextmanager
+def explain_os_errors(path: Path) -> Iterator[None]:
+    """Turn a full disk or a read-only folder into a message that says so."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"Cannot write to {path}: {error.strerror or error}. Nothing finished is lost: "
+            f"free some space or fix the permissions and give the same command again."
+        ) from error

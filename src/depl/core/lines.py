@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from depl.core.errors import RunError
-from depl.core.storage import append, explain_os_errors, flush
+from depl.core.errors import RunError, explain_os_errors
+from depl.core.storage import append, flush
 
 _CHUNK = 2**16  # bytes to read at a time from the end of the file
 

@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from depl.core.errors import BusyError
-from depl.core.storage import explain_os_errors
+from depl.core.errors import BusyError, explain_os_errors
 
 _POLL = 0.01  # seconds between two attempts
 

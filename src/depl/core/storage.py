@@ -20,23 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from depl.core.corpus import Corpus, Label, LabelSet
-from depl.core.errors import RunError
-from depl.core.texts import TextsOnDisk
+from depl.core.errors import RunError, explain_os_errors
+from depl.core.texts import FEW, TextsOnDisk
 
 _PORTION = 8_192  # rows of a table that can be read on their own
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
-
-
-@contextmanager
-def explain_os_errors(path: Path) -> Iterator[None]:
-    """Turn a full disk or a read-only folder into a message that says so."""
-    try:
-        yield
-    except OSError as error:
-        raise RunError(
-            f"Cannot write to {path}: {error.strerror or error}. Nothing finished is lost: "
-            f"free some space or fix the permissions and give the same command again."
-        ) from error
 
 
 @contextmanager
@@ -264,8 +252,12 @@ def write_corpus(path: Path, corpus: Corpus) -> None:
 
 def read_corpus(path: Path, labels: LabelSet) -> Corpus:
     """Read what ``write_corpus`` wrote."""
-    t = read_table(path, "id", "text", "labels")
-    return Corpus.from_rows(t["id"], t["text"], t["labels"], labels)
+    t = read_table(path, "id", "labels")
+    with _explain_arrow_errors(path), pq.ParquetFile(path) as file:
+        groups = (file.metadata.row_group(i) for i in range(file.num_row_groups))
+        many = sum(group.total_byte_size for group in groups) > FEW
+    texts = read_texts(path)
+    return Corpus.from_rows(t["id"], texts if many else list(texts), t["labels"], labels)
 
 
 def read_texts(path: Path) -> TextsOnDisk:

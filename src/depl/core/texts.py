@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from depl.core.errors import CorpusError
 
+FEW = 1 << 28  # characters of texts that are kept in memory
+_SCATTERED = 65_536  # texts in no order that are read together
+
 
 class TextsOnDisk(Sequence[str]):
     """Texts that are read when they are asked for, portion by portion.
@@ -20,30 +23,64 @@ class TextsOnDisk(Sequence[str]):
         How many texts are in each portion.
     read : function
         Gives the texts of a portion.
+    places : array of int, optional
+        Which of these texts there are, in this order; all when not given.
 
     Examples
     --------
     >>> texts = TextsOnDisk([2, 1], [["wine", "oil"], ["milk"]].__getitem__)
     >>> len(texts), texts[1], texts[::2], list(texts)
     (3, 'oil', ['wine', 'milk'], ['wine', 'oil', 'milk'])
+    >>> list(texts.take(np.array([2, 0])))
+    ['milk', 'wine']
     """
 
-    def __init__(self, sizes: Sequence[int], read: Callable[[int], list[str]]) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        read: Callable[[int], list[str]],
+        places: NDArray[np.int64] | None = None,
+    ) -> None:
+        self._sizes = sizes
         self._ends = np.cumsum(sizes, dtype=np.int64)
         self._read = read
+        n = int(self._ends[-1]) if len(self._ends) else 0
+        self._places = np.arange(n) if places is None else places
 
     def __len__(self) -> int:
-        return int(self._ends[-1]) if len(self._ends) else 0
+        return len(self._places)
 
     @overload
     def __getitem__(self, position: int) -> str: ...
     @overload
     def __getitem__(self, position: slice) -> list[str]: ...
     def __getitem__(self, position: int | slice) -> str | list[str]:
-        places = np.arange(len(self))[position]
-        if isinstance(position, int):
-            return self._at(np.array([places]))[0]
-        return self._at(places)
+        places = self._places[position]
+        if isinstance(position, slice):
+            return self._at(places)
+        return self._at(np.array([places]))[0]
+
+    def __iter__(self) -> Iterator[str]:
+        for some in self.portions():
+            yield from some
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)  # what is on this machine's disk is on no other's
+
+    def take(self, rows: NDArray[np.integer]) -> TextsOnDisk:
+        """The texts at these positions, in this order, on disk as they are."""
+        return TextsOnDisk(self._sizes, self._read, self._places[rows])
+
+    def portions(self) -> Iterator[list[str]]:
+        """All texts, some of them at a time."""
+        portion_of = np.searchsorted(self._ends, self._places, side="right")
+        changes = np.flatnonzero(np.diff(portion_of)) + 1
+        if len(changes) < 2 * len(self._ends):
+            for places in np.split(self._places, changes):
+                yield self._at(places)
+        else:  # in no order: a portion would be read for every text
+            for first in range(0, len(self), _SCATTERED):
+                yield self._at(self._places[first : first + _SCATTERED])
 
     def _at(self, places: NDArray[np.int64]) -> list[str]:
         found = [""] * len(places)
@@ -54,10 +91,6 @@ class TextsOnDisk(Sequence[str]):
             for i in np.flatnonzero(portion_of == portion).tolist():
                 found[i] = texts[int(places[i]) - first]
         return found
-
-    def __iter__(self) -> Iterator[str]:
-        for portion in range(len(self._ends)):
-            yield from self._read(portion)
 
 
 def as_texts(given: Any) -> list[str]:  # noqa: ANN401 - whatever holds texts
@@ -91,6 +124,11 @@ def as_texts(given: Any) -> list[str]:  # noqa: ANN401 - whatever holds texts
                 f"{_said(text)}. Leave such documents out, or give them an empty text."
             )
     return [str(text) for text in texts]
+
+
+def checked_texts(given: Any) -> Sequence[str]:  # noqa: ANN401
+    """As ``as_texts``, but what is on disk stays there."""
+    return given if isinstance(given, TextsOnDisk) else as_texts(given)
 
 
 def is_table(given: object) -> bool:

@@ -23,8 +23,9 @@ import numpy as np
 from numpy import frombuffer
 from numpy.typing import NDArray
 
+from depl.core.errors import explain_os_errors
 from depl.core.lines import LineFile
-from depl.core.storage import explain_os_errors, write_text
+from depl.core.storage import write_text
 from depl.labels.growing import Rows
 
 

@@ -15,6 +15,7 @@ from depl.core.corpus import Label, LabelSet
 from depl.core.display import html_table
 from depl.core.errors import CorpusError, RunError
 from depl.core.ranking import Ranking
+from depl.core.texts import TextsOnDisk
 from depl.fusion.fusion import FUSION, Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.labels.editor import LabelEditor
@@ -195,6 +196,8 @@ class Classifier:
         The SVM, names and neighbours have scores of their own instead, and so has a run that was
         fitted no further than its descriptions: the SVM's.
         """
+        if isinstance(texts, TextsOnDisk):
+            return Ranking.concatenate([self.predict(some, k) for some in texts.portions()])
         state = self.state
         if self.model != FUSION:
             return replace(state.rank_by(self.model, texts, k), labels=state.labels)
@@ -223,6 +226,9 @@ class Classifier:
 
     def all_rankings(self, texts: Sequence[str], k: int) -> dict[str, Ranking]:
         """The k best labels by each part, by DEPL+c where there is one, and by all together."""
+        if isinstance(texts, TextsOnDisk):
+            ranked = [self.all_rankings(some, k) for some in texts.portions()]
+            return {x: Ranking.concatenate([part[x] for part in ranked]) for x in ranked[0]}
         state, deep = self.state, depth(self.fusion)
         vectors = state.encode(texts)
         parts = state.rank(texts, max(k, deep), vectors)

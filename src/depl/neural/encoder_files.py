@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from depl.core.errors import ConfigError, MissingExtraError, RunError
-from depl.core.storage import explain_os_errors, read_json, write_json
+from depl.core.errors import ConfigError, MissingExtraError, RunError, explain_os_errors
+from depl.core.storage import read_json, write_json
 from depl.core.tensors import read_tensors, write_tensors
 
 try:

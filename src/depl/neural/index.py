@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from depl.core.errors import MissingExtraError, RunError
+from depl.core.errors import MissingExtraError, RunError, explain_os_errors
 from depl.core.ranking import Ranking
-from depl.core.storage import explain_os_errors
 from depl.core.tensors import read_tensors, write_tensors
 
 # From this many labels on, approximate search is worthwhile. Below, exact search of a single

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from depl.core import storage
 from depl.core.corpus import LabelSet, held_out_folds
+from depl.core.scratch import column_counts, rows_of
 from depl.pipeline.work import Work
 from depl.run.config import Config
 from depl.run.folder import FOLDS, Run, write_matrix, write_slice
@@ -79,7 +80,7 @@ def make_held_out(work: Work) -> None:
     X, Y = run.train_vectors(), run.Y
     for fold in range(run.slice.n_folds):
         rest = run.slice.rest(fold)
-        svm = linear_model(Y=Y, **settings).fit(X[rest], Y[rest], work.executor)
+        svm = linear_model(Y=Y, **settings).fit(rows_of(X, rest), Y[rest], work.executor)
         svm.save(work.folder / str(fold))
 
 
@@ -123,7 +124,7 @@ def description_of(
 def unspoken_terms(features: TfidfFeatures, X: csr_array, *, stop_words: bool) -> set[str]:
     """Terms that describe no label; X are the vectors of the training documents."""
     # A label that is described by a word of a single document finds no other by it.
-    once = np.bincount(X.indices, minlength=len(features.terms_)) <= 1
+    once = column_counts(X) <= 1
     without = {features.terms_[term] for term in np.flatnonzero(once)}
     return without if stop_words else without | set(features.stop_terms())
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from depl.core.corpus import Corpus, Dataset, Label, LabelSet
+import numpy as np
+from numpy.typing import NDArray
+
+from depl.core.corpus import Corpus, Dataset, Label, LabelSet, flat_indicator
 from depl.core.hierarchy import links_back
 from depl.core.progress import track
+from depl.core.scratch import TextSpool
 from depl.readers.document import Document
 from depl.readers.problems import Kind, Problems
 
@@ -52,9 +57,12 @@ class Format(Protocol):
 
 
 class _Split(NamedTuple):
+    """The documents of a split; millions of them need little memory."""
+
     ids: list[str]
-    texts: list[str]
-    rows: list[list[int]]
+    texts: TextSpool
+    labels: array[int]  # their positions, document after document
+    counts: array[int]  # how many each document has
 
 
 def assemble(layout: Layout, contents: Contents, problems: Problems) -> Dataset:
@@ -76,14 +84,17 @@ def assemble(layout: Layout, contents: Contents, problems: Problems) -> Dataset:
     else:
         # Numbered in the order of reading until here; sorted, any order of reading gives the same.
         labels = LabelSet(Label(label_id, label_id) for label_id in sorted(positions))
-        moved = {positions[label.id]: i for i, label in enumerate(labels)}
-        for part in parts.values():
-            part.rows[:] = [[moved[position] for position in row] for row in part.rows]
-    corpora = {
-        split: Corpus.from_rows(part.ids, part.texts, part.rows, labels)
-        for split, part in parts.items()
-    }
+    place = np.zeros(len(labels), np.int64)
+    place[[positions[label.id] for label in labels]] = np.arange(len(labels))
+    corpora = {split: _corpus(part, place, labels) for split, part in parts.items()}
     return Dataset(labels, corpora, layout.folder.resolve().name or "corpus", closed)
+
+
+def _corpus(part: _Split, place: NDArray[np.int64], labels: LabelSet) -> Corpus:
+    """The documents, whose labels were numbered before they had a place in the set."""
+    columns, counts = place[np.frombuffer(part.labels, np.int32)], np.array(part.counts, np.int64)
+    Y = flat_indicator(columns, counts, len(labels))
+    return Corpus(part.ids, part.texts.texts(), Y, labels)
 
 
 def _label_set(layout: Layout, rows: list[LabelRow], problems: Problems) -> dict[str, Label]:
@@ -112,7 +123,7 @@ def _check(
     documents: Iterable[Document], positions: dict[str, int], closed: bool, problems: Problems
 ) -> _Split:
     """Keep the documents that have an id of their own, a text and a label."""
-    part = _Split([], [], [])
+    part = _Split([], TextSpool(), array("i"), array("i"))
     seen: set[str] = set()
     for document_id, text, label_ids, where, _ in documents:
         if document_id in seen:
@@ -135,5 +146,6 @@ def _check(
         else:
             part.ids.append(document_id)
             part.texts.append(text)
-            part.rows.append(row)
+            part.labels.extend(row)
+            part.counts.append(len(row))
     return part

@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 
 from depl.core.corpus import Label
 from depl.core.errors import CorpusError
+from depl.core.scratch import TextSpool
 from depl.readers.checks import Contents, Layout
 from depl.readers.choosing import choose
 from depl.readers.columns import Columns
@@ -84,6 +86,7 @@ def load(
     labels = None if layout.labels is None else list(label_rows(layout.labels, problems))
     taken = Taken(next(path.name for path in layout.splits.values()))
     found: dict[str, list[Document]] = {}
+    texts: dict[str, Sequence[str]] = {}
     marc: MarcCorpus | None = None
     known = list(known)
     for split in splits:
@@ -97,7 +100,7 @@ def load(
         else:
             table = _opened(source, format) if opened is None else opened[split]
             if not table.header:
-                found[split] = []
+                found[split], texts[split] = [], []
                 continue
             columns, described = choose(source.name, table, asked, kept=kept), table.described
             unused = tuple(name for name in table.header if name not in columns.all)
@@ -106,11 +109,13 @@ def load(
             taken.name, taken.described = source.name, described
             taken.columns, taken.unused = columns, unused
         kept = columns
-        found[split] = list(_one_by_one(rows, taken.left_out))
+        found[split], texts[split] = _one_by_one(rows, taken.left_out)
     if marc is not None and labels is None and not known:
         labels = marc.labels()
     names = _Names([row.label for row in labels] if labels is not None else known, taken, found)
-    return Contents(labels, {split: map(names.put, found[split]) for split in splits}), taken
+    return Contents(
+        labels, {split: map(names.put, found[split], texts[split]) for split in splits}
+    ), taken
 
 
 def documents(
@@ -159,23 +164,33 @@ def _opened(source: Source, format: str | None) -> Table:
     return table
 
 
-def _one_by_one(rows: Iterable[Document], left_out: Counter[str]) -> Iterator[Document]:
-    """Documents with a text and labels; rows that repeat one, with other labels, are joined."""
-    joined: dict[tuple[str, str], list[str]] = {}
+def _one_by_one(
+    rows: Iterable[Document], left_out: Counter[str]
+) -> tuple[list[Document], Sequence[str]]:
+    """Documents with a text and labels, and their texts apart; of rows that repeat one, one."""
+    joined: dict[tuple[str, bytes], list[str]] = {}
     order: list[Document] = []
+    texts = TextSpool()
     for document in rows:
         if not document.text:
             left_out[NO_TEXT] += 1
-        elif not document.labels:
+            continue
+        if not document.labels:
             left_out[NO_LABELS] += 1
-        elif (document.id, document.text) in joined:
-            joined[document.id, document.text] += document.labels
+            continue
+        key = document.id, _digest(document.text)
+        if key in joined:
+            joined[key] += document.labels
             left_out[COPY] += 1
         else:
-            joined[document.id, document.text] = list(document.labels)
-            order.append(document)
-    for document in order:
-        yield document._replace(labels=joined[document.id, document.text])
+            joined[key] = list(document.labels)
+            order.append(document._replace(text="", labels=joined[key]))
+            texts.append(document.text)
+    return order, texts.texts()
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class _Names:
@@ -199,13 +214,13 @@ class _Names:
             self._spellings = Spellings.learn(d.labels for part in found.values() for d in part)
             taken.variants = self._spellings.variants
 
-    def put(self, document: Document) -> Document:
-        """The document with ids of labels for their names."""
+    def put(self, document: Document, text: str) -> Document:
+        """The document with its text, and with ids of labels for their names."""
         names: Iterable[str] = dict.fromkeys(document.labels)
         if self._merge:
             names = self._spellings.labels(names)
         ids = dict.fromkeys(self._ids.get(self._same(name), name) for name in names)
-        return document._replace(labels=list(ids))
+        return document._replace(text=text, labels=list(ids))
 
     def _same(self, name: str) -> str:
         return sameness(name) if self._merge else name

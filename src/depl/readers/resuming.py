@@ -18,9 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
-from depl.core.errors import ConfigError, RunError
+from depl.core.errors import ConfigError, RunError, explain_os_errors
 from depl.core.locks import locked
-from depl.core.storage import explain_os_errors, flush
+from depl.core.storage import flush
 from depl.readers.document import Document
 from depl.readers.stores import open_store
 from depl.readers.suggestions import PLAIN, Form, Suggested

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePath
 from typing import Literal
 
-from depl.core.errors import DeplError
-from depl.core.storage import explain_os_errors, read_json, write_json
+from depl.core.errors import DeplError, explain_os_errors
+from depl.core.storage import read_json, write_json
 from depl.server.logs import log_event
 
 Output = Literal["csv", "tsv", "jsonl", "parquet", "xlsx"]

@@ -17,6 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from depl.core.scratch import GrowingMatrix, column_counts, portions
+from depl.sparse.svm import unwritable
+
 _COSINE = 0.8
 _HEAVIEST = 8  # terms of a document by which others are found
 _RARE = 50  # documents that a term may be in to find others by it
@@ -38,20 +41,18 @@ def sibling_groups(X: csr_array) -> NDArray[np.int64]:
     >>> sibling_groups(csr_array(np.array([[0.6, 0.8], [1, 0], [0.6, 0.8]]))).tolist()
     [0, 1, 0]
     """
-    indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
-    frequency = np.bincount(indices, minlength=X.shape[1])
-    heavy = _heaviest(indptr, indices, X.data, frequency)
-    finders = csr_array(
-        (np.ones(len(indices), np.int8)[heavy], indices[heavy], _counts(heavy, indptr)),
-        shape=X.shape,
-    ).tocsc()
+    frequency = column_counts(X)
+    found = GrowingMatrix()
+    for some in portions(X):
+        found.append(_heaviest(some, frequency))
+    finders = found.whole(X.shape[1]).tocsc()
     parent = np.arange(X.shape[0])
     _join(
-        indptr,
-        indices,
-        X.data.astype(np.float64),
+        unwritable(X.indptr.astype(np.int64)),
+        unwritable(X.indices),
+        unwritable(X.data),
         finders.indptr.astype(np.int64),
-        finders.indices.astype(np.int64),
+        finders.indices.astype(np.int32, copy=False),
         np.zeros(X.shape[1]),
         parent,
     )
@@ -62,35 +63,25 @@ def sibling_groups(X: csr_array) -> NDArray[np.int64]:
     return np.argsort(np.argsort(first))[numbered]
 
 
-def _heaviest(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int64],
-    data: NDArray[np.floating],
-    frequency: NDArray[np.int64],
-) -> NDArray[np.bool_]:
-    """Which entries are a document's heaviest, among terms that few documents have."""
-    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    useful = np.flatnonzero((frequency[indices] <= _RARE) & (frequency[indices] > 1))
-    order = useful[np.lexsort((indices[useful], -data[useful], rows[useful]))]
+def _heaviest(X: csr_array, frequency: NDArray[np.int64]) -> csr_array:
+    """The entries that are their document's heaviest, among terms that few documents have."""
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    often = frequency[X.indices]
+    useful = np.flatnonzero((often <= _RARE) & (often > 1))
+    order = useful[np.lexsort((X.indices[useful], -X.data[useful], rows[useful]))]
     place = np.arange(len(order)) - np.searchsorted(rows[order], rows[order])
-    heavy = np.zeros(len(indices), bool)
-    heavy[order[place < _HEAVIEST]] = True
-    return heavy
-
-
-def _counts(kept: NDArray[np.bool_], indptr: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The row pointers of the entries that are kept."""
-    before: NDArray[np.int64] = np.concatenate([[0], np.cumsum(kept)])[indptr]
-    return before
+    heavy = np.sort(order[place < _HEAVIEST])
+    indptr = np.searchsorted(heavy, X.indptr)
+    return csr_array((X.data[heavy], X.indices[heavy], indptr), shape=X.shape)
 
 
 @numba.njit(cache=True)
 def _join(
     indptr: NDArray[np.int64],
-    indices: NDArray[np.int64],
-    data: NDArray[np.float64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.floating],
     finder_starts: NDArray[np.int64],
-    finder_documents: NDArray[np.int64],
+    finder_documents: NDArray[np.int32],
     dense: NDArray[np.float64],
     parent: NDArray[np.int64],
 ) -> None:

@@ -15,27 +15,26 @@ from 21.5 to 19.5) they do not pay, and on many they make the SVM four times as 
 from __future__ import annotations
 
 import logging
-import operator
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
-from itertools import chain, count, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from depl.core.errors import CorpusError, NotFittedError
-from depl.core.executor import Executor, LocalExecutor
-from depl.core.progress import track
+from depl.core.executor import Executor
+from depl.core.scratch import GrowingMatrix, column_counts, portions
 from depl.core.storage import read_settings, read_table, write_json, write_table
-from depl.core.texts import TextsOnDisk, as_texts
-from depl.core.workers import cores
+from depl.core.texts import as_texts, checked_texts
 from depl.sparse import languages
+from depl.sparse.counting import add_columns, count_forms, count_on_disk
 from depl.sparse.languages import fold
-from depl.sparse.words import WORD, Analyzer, counter, load_for, pair
+from depl.sparse.words import WORD, Analyzer, Counter, counter, load_for, pair
 
 _logger = logging.getLogger("depl.sparse")
 
@@ -43,15 +42,12 @@ Pairs = Literal["auto", "yes", "no"]
 
 _SETTINGS = ("analyzer", "language", "pairs", "min_df", "max_df", "sublinear_tf")
 
-_CHUNK = 1_000  # documents a worker takes at a time
-_AHEAD = 4  # chunks per worker that are on their way to it
 _PORTION = 4_096  # documents that are weighted at a time
 _SHORT = 300  # words of a text on average, for pairs to be taken
 _FEW = 3_000_000  # words of all texts together
 _LOOKED_AT = 1_000  # texts by which that is decided
 _PAIRS_WEIGHT = 0.7  # length of a document's vector of pairs, where that of its words is 1
 _PAIRS_MIN_DF = 2  # there are too many pairs that occur once
-_SERIAL_BELOW = 8_000  # documents; for fewer, starting workers costs more than it saves
 
 
 class TfidfFeatures:
@@ -138,19 +134,26 @@ class TfidfFeatures:
         executor : Executor, optional
             Counts the words; None: ``n_jobs`` processes do.
         """
-        texts = texts if isinstance(texts, TextsOnDisk) else as_texts(texts)
+        texts = checked_texts(texts)
         self.language_ = self._find_language(texts)
         self.pairs_ = _are_short(texts) if self.pairs == "auto" else self.pairs == "yes"
-        forms, counts = self._count_forms(texts, executor, names=as_texts(names))
-        occurrences = np.bincount(counts.indices, counts.data, minlength=len(forms))
+        both = chain(texts, as_texts(names))
+        total = len(texts) + len(names)
+        forms, counted = count_on_disk(self._counter(), both, total, self.n_jobs, executor)
+        occurrences = np.zeros(len(forms))
+        for part in portions(counted):
+            occurrences += np.bincount(part.indices, part.data, minlength=len(forms))
         of_form = _commonest_spellings(self._terms_of(forms), occurrences)
         # Not np.unique: its array would need as much memory for every term as for the longest.
         terms = sorted(set(of_form))
         position = {term: j for j, term in enumerate(terms)}
         column_of_form = np.array([position[term] for term in of_form], dtype=np.int64)
-        tf = _add_columns(counts, column_of_form, len(terms))
-        n = len(texts)
-        df = np.bincount(tf[:n].indices, minlength=len(terms))
+        summed = GrowingMatrix()
+        for part in portions(counted):
+            summed.append(add_columns(part, column_of_form, len(terms)))
+        tf, n = summed.whole(len(terms)), len(texts)
+        in_names = column_counts(csr_array(tf[n:])) > 0
+        df = column_counts(tf) - column_counts(csr_array(tf[n:]))
         least = np.where(_are_pairs(terms), max(self.min_df, _PAIRS_MIN_DF), self.min_df)
         frequent, too_frequent = df >= least, df / max(n, 1) > self.max_df
         if not (frequent & ~too_frequent).any():
@@ -159,13 +162,15 @@ class TfidfFeatures:
                 f"them and in at most {self.max_df:.0%}: there is nothing to learn from. Give more "
                 f"documents, or set features.min_df and features.max_df."
             )
-        frequent[tf[n:].indices] = True
-        kept = np.flatnonzero(frequent & ~too_frequent)
+        kept = np.flatnonzero((frequent | in_names) & ~too_frequent)
         self.terms_ = [terms[j] for j in kept]
         common = np.flatnonzero(too_frequent)
         self.common_: list[str] | None = [terms[j] for j in common if " " not in terms[j]]
         self.idf_ = (np.log((1 + n) / (1 + df[kept])) + 1).astype(np.float32)
-        return self._weigh(csr_array(tf[:n, kept]))
+        X = GrowingMatrix()
+        for part in portions(tf, np.arange(n)):
+            X.append(self._weigh(csr_array(part[:, kept])))
+        return X.whole(len(kept))
 
     def transform(self, texts: Sequence[str]) -> csr_array:
         """Vectors of texts over the learned terms (documents x terms, float32)."""
@@ -177,7 +182,7 @@ class TfidfFeatures:
         terms = self._terms_of(forms)
         columns = np.array([column.get(term.casefold(), -1) for term in terms], dtype=np.int64)
         known = np.flatnonzero(columns >= 0)
-        return self._weigh(_add_columns(csr_array(counts[:, known]), columns[known], len(column)))
+        return self._weigh(add_columns(csr_array(counts[:, known]), columns[known], len(column)))
 
     def unknown_terms(self, texts: Sequence[str]) -> list[str]:
         """Words of texts, sorted, as terms that no document of ``fit`` has.
@@ -315,35 +320,11 @@ class TfidfFeatures:
         lemma = dict(zip(words, languages.lemmas(words, self.language_), strict=True))
         return [lemma.get(form) or pair(*map(lemma.__getitem__, form.split())) for form in forms]
 
-    def _count_forms(
-        self,
-        texts: Sequence[str],
-        executor: Executor | None = None,
-        *,
-        names: Sequence[str] = (),
-    ) -> tuple[list[str], csr_array]:
-        """Distinct forms in a reproducible order, and counts: texts and then names x forms."""
-        total, chunks = len(texts) + len(names), _chunks(chain(texts, names))
-        position: defaultdict[str, int] = defaultdict(count().__next__)
-        columns, parts = [], []
-        count_chunk = counter(self.analyzer, self.language_, self.pairs_)
-        jobs = min(self.n_jobs or cores(), max(1, -(-total // _CHUNK)))
-        executor = executor or LocalExecutor(jobs if total >= _SERIAL_BELOW else 1)
-        done = executor.map(operator.call, count_chunk, chunks, compiled=False, ahead=_AHEAD)
-        for forms, counts in track(done, "words", total=total, step=_CHUNK):
-            columns.append(np.fromiter(map(position.__getitem__, forms), np.int64, len(forms)))
-            parts.append(counts)
-        for i, column in enumerate(columns):  # in their place: they are large
-            parts[i] = _add_columns(parts[i], column, len(position))
-        return list(position), csr_array(vstack(parts, format="csr"))
+    def _count_forms(self, texts: Sequence[str]) -> tuple[list[str], csr_array]:
+        return count_forms(self._counter(), texts, self.n_jobs)
 
-
-def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
-    """What workers take, one after the other; an empty one where there is no text."""
-    rest = iter(texts)
-    yield list(islice(rest, _CHUNK))
-    while chunk := list(islice(rest, _CHUNK)):
-        yield chunk
+    def _counter(self) -> Counter:
+        return counter(self.analyzer, self.language_, self.pairs_)
 
 
 def _are_pairs(terms: Sequence[str]) -> NDArray[np.bool_]:
@@ -366,13 +347,3 @@ def _commonest_spellings(terms: Sequence[str], weights: NDArray[Any]) -> list[st
     for term in sorted(total, key=lambda term: (-total[term], term)):
         best.setdefault(term.casefold(), term)
     return [best[term.casefold()] for term in terms]
-
-
-def _add_columns(counts: csr_array, column: NDArray[np.int64], n_columns: int) -> csr_array:
-    """Map each column to a new one; columns mapped to the same one are added."""
-    # What another machine has counted cannot be written to, and columns are added in place.
-    data, indptr = (np.require(x, requirements="W") for x in (counts.data, counts.indptr))
-    indices = column[counts.indices].astype(np.int32)
-    moved = csr_array((data, indices, indptr), shape=(counts.shape[0], n_columns))
-    moved.sum_duplicates()
-    return moved

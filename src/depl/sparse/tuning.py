@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from depl.core.corpus import held_out_folds
 from depl.core.executor import Executor
+from depl.core.scratch import rows_of
 from depl.evaluation import metrics
 from depl.sparse.label_tree import linear_model
 
@@ -57,10 +58,11 @@ def choose_C(  # noqa: N802 - C is what everybody calls it
     held_out, rest = np.flatnonzero(fold == 0), np.flatnonzero(fold != 0)
     counts = np.bincount(Y[rest].indices, minlength=Y.shape[1])
     inverse = metrics.inverse_propensities(counts, len(rest))
+    X_rest, Y_rest = rows_of(X, rest), Y[rest]
     scores = []
     for C in grid:
         svm = linear_model(Y=Y, **(settings | {"C": C, "seed": seed}))
-        svm.fit(X[rest], Y[rest], executor)
+        svm.fit(X_rest, Y_rest, executor)
         found = svm.rank(X[held_out], _K, executor).indices
         scores.append({"C": C} | metrics.precision_and_psp(found, Y[held_out], inverse, [_K]))
     best = max(scores, key=lambda row: row[f"P@{_K}"] + row[f"PSP@{_K}"])

@@ -21,9 +21,11 @@ Analyzer = Literal["simplemma", "spacy", "words"]
 WORD = re.compile(r"\w\w+")
 
 
-def counter(
-    analyzer: Analyzer, language: str, pairs: bool
-) -> Callable[[Sequence[str]], tuple[list[str], csr_array]]:
+Counter = Callable[[Sequence[str]], tuple[list[str], csr_array]]
+"""From texts to their distinct words and documents x words counts."""
+
+
+def counter(analyzer: Analyzer, language: str, pairs: bool) -> Counter:
     """From texts to their distinct words and documents x words counts; can go to a process."""
     if analyzer == "spacy":
         return SpacyCounter(language, pairs)
