@@ -65,9 +65,10 @@ def stage(run: Path | None) -> str:
     return making[0][1:-4] if making else "reading"
 
 
-def watch(command: list[str], run: Path | None, limit: float | None) -> tuple[int, dict]:
-    """Run a command; gives its exit code and what each stage took."""
-    found: dict[str, Taken] = {}
+def watch(
+    command: list[str], run: Path | None, limit: float | None, found: dict[str, Taken]
+) -> int:
+    """Run a command, note what each stage takes, and give its exit code."""
     child = subprocess.Popen(command)
     before = time.monotonic()
     name = stage(run)
@@ -85,7 +86,7 @@ def watch(command: list[str], run: Path | None, limit: float | None) -> tuple[in
             child.terminate()
             child.wait()
         time.sleep(EVERY)
-    return child.returncode, found
+    return child.returncode
 
 
 def main() -> None:
@@ -96,7 +97,11 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="keep the figures in this file, too")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
-    code, found = watch(args.command, args.run, args.limit)
+    found: dict[str, Taken] = {}
+    try:
+        code = watch(args.command, args.run, args.limit, found)
+    except KeyboardInterrupt:  # what is known until here
+        code = 130
     print("| stage | seconds | GiB | GiB with mapped files |\n| --- | --- | --- | --- |")
     for name, taken in found.items():
         both = taken.own + taken.mapped

@@ -167,3 +167,29 @@ def top_scores(  # type: ignore[no-untyped-def]
             value[slot] = s
             best[slot] = label
             filled = min(filled + 1, k)
+
+
+@numba.njit(nogil=True, cache=True)
+def cull(W, place, n_labels, threshold):  # type: ignore[no-untyped-def]
+    """The weights of at least this size, label by label, and in each by term.
+
+    ``place`` has the row of each term.
+    """
+    indptr = np.zeros(n_labels + 1, np.int64)
+    for t in range(len(place)):
+        row = W[place[t]]
+        for j in range(n_labels):
+            indptr[j + 1] += abs(row[j]) >= threshold
+    for j in range(n_labels):
+        indptr[j + 1] += indptr[j]
+    terms = np.empty(indptr[-1], np.int32)
+    values = np.empty(indptr[-1], np.float32)
+    ends = indptr[:-1].copy()
+    for t in range(len(place)):
+        row = W[place[t]]
+        for j in range(n_labels):
+            if abs(row[j]) >= threshold:
+                terms[ends[j]] = t
+                values[ends[j]] = row[j]
+                ends[j] += 1
+    return values, terms, indptr

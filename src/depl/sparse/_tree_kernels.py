@@ -1,4 +1,4 @@
-"""The compiled beam search of the label tree.
+"""The compiled loops of the label tree: halving labels, taking documents, beam search.
 
 The weights of all children of a node are a *chunk*: the chunk's terms in ascending order and, for
 each, the children that have a weight for it. A document meets a chunk by looking up its own terms,
@@ -118,3 +118,79 @@ def beam_search(  # type: ignore[no-untyped-def]
             for b in range(n_below):
                 here[b], here_p[b] = below[b], below_p[b]
             n_here = n_below
+
+
+@numba.njit(nogil=True, cache=True)
+def count_terms(indptr, indices, rows, n_terms):  # type: ignore[no-untyped-def]
+    """How often each term occurs in some rows."""
+    counts = np.zeros(n_terms, np.int64)
+    for i in rows:
+        for p in range(indptr[i], indptr[i + 1]):
+            counts[indices[p]] += 1
+    return counts
+
+
+@numba.njit(nogil=True, cache=True)
+def take_rows(indptr, indices, data, rows, column):  # type: ignore[no-untyped-def]
+    """Some rows, each of whose terms gets another column; as data, indices and row pointers."""
+    ends = np.zeros(len(rows) + 1, np.int64)
+    for r in range(len(rows)):
+        ends[r + 1] = ends[r] + indptr[rows[r] + 1] - indptr[rows[r]]
+    taken = np.empty(ends[-1], np.float32)
+    columns = np.empty(ends[-1], np.int32)
+    for r in range(len(rows)):
+        start = indptr[rows[r]]
+        for p in range(ends[r + 1] - ends[r]):
+            taken[ends[r] + p] = data[start + p]
+            columns[ends[r] + p] = column[indices[start + p]]
+    return taken, columns, ends
+
+
+@numba.njit(nogil=True, cache=True)
+def halve(indptr, indices, data, n_terms, start, iterations):  # type: ignore[no-untyped-def]
+    """Which half of the rows goes together, by spherical 2-means with halves of equal size.
+
+    It begins with one row and the one that is least like it.
+    """
+    n = len(indptr) - 1
+    middle = n // 2
+    difference = np.zeros(n_terms, np.float32)
+    products = np.empty(n, np.float32)
+    for p in range(indptr[start], indptr[start + 1]):
+        difference[indices[p]] = data[p]
+    _multiply(indptr, indices, data, difference, products)
+    farthest = np.argmin(products)
+    for p in range(indptr[farthest], indptr[farthest + 1]):
+        difference[indices[p]] -= data[p]
+    together = np.zeros(n, np.bool_)
+    means = np.empty((2, n_terms), np.float32)
+    for iteration in range(iterations + 1):
+        _multiply(indptr, indices, data, difference, products)
+        order = np.argsort(-products, kind="mergesort")
+        settled = iteration > 0
+        for i in order[:middle]:
+            settled = settled and together[i]
+        together[:] = False
+        together[order[:middle]] = True
+        if settled:
+            break
+        means[:] = 0
+        for i in range(n):
+            mean = means[0] if together[i] else means[1]
+            for p in range(indptr[i], indptr[i + 1]):
+                mean[indices[p]] += data[p]
+        first = max(np.float32(1e-12), np.sqrt((means[0] * means[0]).sum()))
+        second = max(np.float32(1e-12), np.sqrt((means[1] * means[1]).sum()))
+        for t in range(n_terms):
+            difference[t] = means[0, t] / first - means[1, t] / second
+    return together
+
+
+@numba.njit(nogil=True, cache=True)
+def _multiply(indptr, indices, data, vector, products):  # type: ignore[no-untyped-def]
+    """The product of each row with a vector."""
+    for i in range(len(indptr) - 1):
+        total = np.float32(0.0)
+        for p in range(indptr[i], indptr[i + 1]):
+            total += data[p] * vector[indices[p]]
+        products[i] = total

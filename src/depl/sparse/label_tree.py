@@ -24,7 +24,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, csr_array, hstack
+from scipy.sparse import csc_array, csr_array
 
 from depl.core.errors import CorpusError, NotFittedError, RunError
 from depl.core.executor import Executor, LocalExecutor
@@ -32,7 +32,8 @@ from depl.core.progress import track
 from depl.core.ranking import Ranking
 from depl.core.tensors import read_tensors, write_tensors
 from depl.sparse import _tree_kernels
-from depl.sparse.svm import Loss, OneVsAllSVM, Rows, cull_small, solve_block, unwritable
+from depl.sparse.svm import OneVsAllSVM, Rows, unwritable
+from depl.sparse.tree_nodes import Nodes, members, solve_node
 from depl.sparse.tree_shape import Shape, grow, label_vectors
 
 Solver = Literal["auto", "one-vs-all", "tree"]
@@ -81,6 +82,7 @@ class LabelTreeSVM(OneVsAllSVM):
     """
 
     beam = _BEAM
+    _slack = 10.0  # a node is solved when its gap is below ten times ``tol``
     _chunked: tuple[csr_array, _Chunks] | None = None
 
     def fit(self, X: csr_array, Y: csr_array, executor: Executor | None = None) -> Self:
@@ -92,9 +94,9 @@ class LabelTreeSVM(OneVsAllSVM):
             raise CorpusError(f"X has {X.shape[0]} documents and Y has {Y.shape[0]}.")
         executor = executor or LocalExecutor(self.n_threads)
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
-        self.shape_ = shape = grow(label_vectors(X, Y), np.flatnonzero(counts), self.seed)
+        self.shape_ = shape = grow(label_vectors(X, Y), np.flatnonzero(counts), self.seed, executor)
         below = members(Y, shape)
-        settings = (self.loss, self.C, self.cull, self.tol, self.seed)
+        settings = (self.loss, self.C, self.cull, self.tol * self._slack, self.seed)
         rows: list[csr_array] = []
         biases: list[NDArray[np.float32]] = []
         gaps: list[NDArray[np.float32]] = []
@@ -107,8 +109,8 @@ class LabelTreeSVM(OneVsAllSVM):
                 found = _search(X, upper, chunks, bias, _CONFUSED, _CONFUSED, executor)
                 taken = Ranking(found.indices, np.ones_like(found.scores)).to_csr(last - first)
                 learnt = csc_array(learnt + taken.astype(bool))
-            problem = _Problem(X, below, learnt, first, shape.children, *settings)
-            solved = executor.map(_solve_node, problem, range(first, last))
+            problem = Nodes(X, below, learnt, first, shape.children, *settings)
+            solved = executor.map(solve_node, problem, range(first, last))
             for weights, bias, gap in track(solved, "svm nodes", total=last - first):
                 rows.append(weights)
                 biases.append(bias)
@@ -204,22 +206,6 @@ class LabelTreeSVM(OneVsAllSVM):
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """What all nodes of a fit have in common."""
-
-    X: csr_array
-    members: csc_array  # documents x (nodes, then labels in the order of the tree)
-    learnt: csc_array  # documents x nodes of a level: on which documents each is solved
-    first: int  # the first node of that level
-    children: NDArray[np.int64]
-    loss: Loss
-    C: float
-    cull: float
-    tol: float
-    seed: int
-
-
-@dataclass(frozen=True)
 class _Ranked:
     """What all chunks of a ranking have in common."""
 
@@ -228,52 +214,6 @@ class _Ranked:
     labels: NDArray[np.int64]
     beam: int
     k: int
-
-
-def members(Y: csr_array, shape: Shape) -> csc_array:
-    """Which document carries a label below each node; all are below the root. Labels come last."""
-    below = csc_array(Y.astype(bool)[:, shape.labels])
-    levels, first, last = [below], shape.n_nodes, len(shape.children) - 1 + len(shape.labels)
-    while first > 1:  # the parents of the nodes from first to last
-        parent = np.searchsorted(shape.children, np.arange(first, last), side="right") - 1
-        top = int(parent[0])
-        join = csr_array(
-            (np.ones(len(parent), bool), (np.arange(len(parent)), parent - top)),
-            shape=(len(parent), first - top),
-        )
-        below = csc_array(below @ join)
-        levels.insert(0, below)
-        first, last = top, first
-    root = csc_array(np.ones((Y.shape[0], 1), bool))
-    return csc_array(hstack([root, *levels[1:]] if first == 0 else [root, *levels], format="csc"))
-
-
-def _solve_node(
-    problem: _Problem, node: int
-) -> tuple[csr_array, NDArray[np.float32], NDArray[np.float32]]:
-    """Solve the children of a node on its documents; returns weights, biases and gaps."""
-    first, last = int(problem.children[node]), int(problem.children[node + 1])
-    if last - first == 1:  # no choice
-        nothing = csr_array((1, problem.X.shape[1]), dtype=np.float32)
-        return nothing, np.ones(1, np.float32), np.zeros(1, np.float32)
-    below, learnt, column = problem.members, problem.learnt, node - problem.first
-    documents = np.sort(learnt.indices[learnt.indptr[column] : learnt.indptr[column + 1]])
-    X = csr_array(problem.X[documents])
-    # Only terms that are there, from common to rare: fewer and more local rows of weights.
-    terms, place, counts = np.unique(X.indices, return_inverse=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    X = csr_array((X.data, np.argsort(order)[place], X.indptr), shape=(len(documents), len(terms)))
-    ends = below.indptr[first : last + 1]
-    rows = np.searchsorted(documents, below.indices[ends[0] : ends[-1]])
-    columns = np.repeat(np.arange(last - first), np.diff(ends))
-    carried = (np.ones(len(rows), bool), (rows, columns))
-    Y = csr_array(carried, shape=(len(documents), last - first))
-    rng = np.random.default_rng([problem.seed, node])
-    W, gap = solve_block(Rows(X), Y, rng, loss=problem.loss, C=problem.C, tol=problem.tol)
-    weights = cull_small(W[np.argsort(order)].T, problem.cull)  # in the order of ``terms``
-    indices = terms[weights.indices].astype(np.int32)
-    shape = (last - first, problem.X.shape[1])
-    return csr_array((weights.data, indices, weights.indptr), shape=shape), W[-1], gap
 
 
 def _search(

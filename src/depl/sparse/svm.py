@@ -91,6 +91,8 @@ class OneVsAllSVM:
         The relative duality gap each label was left with; 0 for labels without weights.
     """
 
+    _slack = 1.0  # the gap that counts as solved, in ``tol``
+
     def __init__(
         self,
         *,
@@ -159,13 +161,14 @@ class OneVsAllSVM:
 
     def unsolved(self) -> str:
         """How many labels stopped before they were solved, and how far; empty if none did."""
-        far = self.gap_[self.gap_ > self.tol]
+        tol = self.tol * self._slack
+        far = self.gap_[self.gap_ > tol]
         if not len(far):
             return ""
         worst = f"by up to {far.max():.1%}" if np.isfinite(far.max()) else "how far is not known"
         return (
             f"{len(far):,} of {np.count_nonzero(np.isfinite(self.bias_)):,} labels are not solved "
-            f"to within {self.tol:g} of their optimum after {_MAX_FULL_SWEEPS} sweeps ({worst}); "
+            f"to within {tol:g} of their optimum after {_MAX_FULL_SWEEPS} sweeps ({worst}); "
             f"a smaller C, or the loss squared_hinge, is easier to solve"
         )
 
@@ -324,13 +327,25 @@ def _solve(
     Y = csr_array(problem.by_label[:, problem.blocks[number]])
     rng = np.random.default_rng([problem.seed, number])
     W, gap = solve_block(problem.documents, Y, rng, loss=problem.loss, C=problem.C, tol=problem.tol)
-    return cull_small(W[problem.place].T, problem.cull), W[-1], gap
+    return cull_small(W, problem.place, len(gap), problem.cull), W[-1, : len(gap)], gap
 
 
 def solve_block(
-    documents: Rows, Y: csr_array, rng: np.random.Generator, *, loss: Loss, C: float, tol: float
+    documents: Rows,
+    Y: csr_array,
+    rng: np.random.Generator,
+    *,
+    loss: Loss,
+    C: float,
+    tol: float,
+    still: np.float32 = _STILL,
+    calm: float = _CALM,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Solve labels together; returns their weights, with the biases in the last row, and gaps."""
+    """Solve labels together; returns weights and gaps.
+
+    The weights are terms x labels, with the biases in the last row, and are padded with labels that
+    nobody asked for.
+    """
     n_docs, n_labels = Y.shape
     squared = loss == "squared_hinge"
     upper = np.float32(np.inf) if squared else np.float32(C)
@@ -345,7 +360,6 @@ def solve_block(
         moved = _kernels.sweep(*arrays, documents.norms, order, upper, diagonal, still)
         return int(moved[0]), float(moved[1])
 
-    still, calm = _STILL, _CALM
     gap = np.full(n_labels, np.inf)
     for _ in range(_MAX_FULL_SWEEPS):
         order = rng.permutation(n_docs)
@@ -362,7 +376,7 @@ def solve_block(
                 break
             order = rng.permutation(order[:moving])
             moving, farthest = sweep(order)
-    return W[:, :n_labels], gap.astype(np.float32)
+    return W, gap.astype(np.float32)
 
 
 def _blocks(order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -377,12 +391,12 @@ def _blocks(order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return [b for b in (first, *np.array_split(rest, max(1, n_blocks))) if len(b)]
 
 
-def cull_small(weights: NDArray[np.float32], threshold: float) -> csr_array:
-    """The weights of at least this size, sparse."""
-    rows, columns = np.nonzero(np.abs(weights) >= threshold)
-    indptr = np.searchsorted(rows, np.arange(len(weights) + 1))
-    kept = (weights[rows, columns], columns.astype(np.int32), indptr)
-    return csr_array(kept, shape=weights.shape)
+def cull_small(
+    W: NDArray[np.float32], place: NDArray[np.int64], n_labels: int, threshold: float
+) -> csr_array:
+    """Weights of at least this size (labels x terms); the row of each term in W is its place."""
+    kept = _kernels.cull(W, place, n_labels, np.float32(threshold))
+    return csr_array(kept, shape=(n_labels, len(place)))
 
 
 def _place_rows(

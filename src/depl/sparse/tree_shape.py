@@ -14,6 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
+from depl.core.executor import Executor, LocalExecutor
+from depl.sparse import _tree_kernels
+from depl.sparse.svm import unwritable
+
 _LEAF = 100  # labels under one node, at most
 _HALVINGS = 4  # between two levels that are kept
 _ITERATIONS = 20  # of 2-means
@@ -58,7 +62,14 @@ def label_vectors(X: csr_array, Y: csr_array) -> csr_array:
     return csr_array(diags_array(1 / np.sqrt(np.maximum(squares, 1e-12))) @ summed)
 
 
-def grow(vectors: csr_array, labels: NDArray[np.int64], seed: int, *, leaf: int = _LEAF) -> Shape:
+def grow(
+    vectors: csr_array,
+    labels: NDArray[np.int64],
+    seed: int,
+    executor: Executor | None = None,
+    *,
+    leaf: int = _LEAF,
+) -> Shape:
     """The tree over these labels, whose vectors are the rows of a matrix.
 
     Examples
@@ -68,13 +79,15 @@ def grow(vectors: csr_array, labels: NDArray[np.int64], seed: int, *, leaf: int 
     >>> shape.children.tolist(), sorted(map(sorted, shape.labels.reshape(2, 2).tolist()))
     ([1, 3, 5, 7], [[0, 2], [1, 3]])
     """
+    executor = executor or LocalExecutor(1)
     rng = np.random.default_rng([seed, len(labels)])
     depth = max(0, int(np.ceil(np.log2(max(1, len(labels)) / leaf))))
     kept = set(range(depth, -1, -_HALVINGS)) - {0}
     groups, parents = [labels], [0]  # of each group, its number in the last level that was kept
     children, before = [1], 1
     for level in range(1, depth + 1):
-        halves = [_halve(vectors, group, rng) for group in groups]
+        tasks = [(group, int(rng.integers(len(group)))) for group in groups]
+        halves = executor.map(_halve, vectors, tasks)
         groups = [half for pair in halves for half in pair]
         parents = [parent for parent in parents for _ in range(2)]
         if level in kept:
@@ -86,22 +99,29 @@ def grow(vectors: csr_array, labels: NDArray[np.int64], seed: int, *, leaf: int 
 
 
 def _halve(
-    vectors: csr_array, group: NDArray[np.int64], rng: np.random.Generator
+    vectors: csr_array, task: tuple[NDArray[np.int64], int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Two halves of a group, each of similar labels."""
-    own = csr_array(vectors[group])
-    middle = len(group) // 2
-    # From one label and the one that is least like it.
-    first = own[[rng.integers(len(group))]].toarray()[0]
-    difference = first - own[[int(np.argmin(own @ first))]].toarray()[0]
-    order = np.argsort(-(own @ difference), kind="stable")
-    for _ in range(_ITERATIONS):
-        means = [np.asarray(own[half].sum(axis=0)).ravel() for half in np.split(order, [middle])]
-        lengths = [max(float(np.linalg.norm(mean)), 1e-12) for mean in means]
-        difference = (means[0] / lengths[0] - means[1] / lengths[1]).astype(np.float32)
-        again = np.argsort(-(own @ difference), kind="stable")
-        settled = set(again[:middle]) == set(order[:middle])
-        order = again
-        if settled:
-            break
-    return group[np.sort(order[:middle])], group[np.sort(order[middle:])]
+    """Two halves of a group, each of similar labels; the label to begin with is given by number."""
+    group, start = task
+    own, terms, _ = own_terms(vectors, group)
+    arrays = own.indptr.astype(np.int64), own.indices, own.data
+    together = _tree_kernels.halve(*arrays, len(terms), start, _ITERATIONS)
+    return group[together], group[~together]
+
+
+def own_terms(
+    X: csr_array, rows: NDArray[np.integer]
+) -> tuple[csr_array, NDArray[np.int32], NDArray[np.int64]]:
+    """Some rows over the terms that they have; these terms, and their columns.
+
+    Columns go from common to rare: what is used most is adjacent in the cache.
+    """
+    arrays = X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), X.data
+    indptr, indices, data = map(unwritable, arrays)
+    counts = _tree_kernels.count_terms(indptr, indices, rows, X.shape[1])
+    terms = np.flatnonzero(counts).astype(np.int32)
+    place = np.argsort(np.argsort(-counts[terms], kind="stable"))
+    column = np.empty(X.shape[1], np.int32)
+    column[terms] = place
+    taken = _tree_kernels.take_rows(indptr, indices, data, rows, column)
+    return csr_array(taken, shape=(len(rows), len(terms))), terms, place
