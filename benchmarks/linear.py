@@ -34,7 +34,7 @@ console = Console(highlight=False, width=160)
 
 
 def prepare(corpus: Path, work: Path) -> tuple[depl.Corpus, depl.Corpus]:
-    """Read the corpus and write the matrices that every contestant gets."""
+    """Read the corpus and write what contestants get: matrices, or texts and labels."""
     data = depl.read(corpus, splits=["train", "dev"])
     features = depl.TfidfFeatures()
     X_train = features.fit_transform(data.train.texts)
@@ -46,11 +46,41 @@ def prepare(corpus: Path, work: Path) -> tuple[depl.Corpus, depl.Corpus]:
     work.mkdir(parents=True, exist_ok=True)
     for name, matrix in matrices.items():
         save_npz(work / f"{name}.npz", csr_matrix(matrix), compressed=False)
+    for split in ("train", "dev"):
+        write_texts(work / f"{split}.jsonl", data[split])
+    write_labels(work / "labels.jsonl", data.labels)
     console.print(
         f"{corpus.name}: {X_train.shape[0]:,} documents, {X_train.shape[1]:,} terms, "
         f"{X_train.nnz:,} non-zeros, {len(data.labels):,} labels"
     )
     return data.train, data.dev
+
+
+def write_texts(path: Path, documents: depl.Corpus) -> None:
+    """Documents with the positions of their labels, a line each."""
+    Y = documents.Y
+    with path.open("w", encoding="utf-8") as lines:
+        for i, text in enumerate(documents.texts):
+            labels = Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()
+            lines.write(json.dumps({"text": text, "labels": labels}) + "\n")
+
+
+def write_labels(path: Path, labels: depl.LabelSet) -> None:
+    """Names of labels and the positions of what is broader, a line each."""
+    with path.open("w", encoding="utf-8") as lines:
+        for label in labels:
+            known = [labels.get(x) for x in label.broader]
+            lines.write(
+                json.dumps(
+                    {
+                        "id": label.id,
+                        "name": label.name,
+                        "alt_names": list(label.alt_names),
+                        "broader": [x for x in known if x >= 0],
+                    }
+                )
+                + "\n"
+            )
 
 
 def sample_labels(counts: np.ndarray) -> list[int]:

@@ -14,6 +14,7 @@ from paper import (
     COUNTERPART,
     LINEAR_PEERS,
     OTHERS,
+    PEERS,
     RECIPES,
     SEEN_ONLY,
     SYSTEMS,
@@ -37,7 +38,8 @@ def table_4(measured: Measured) -> str:
 
 def summary(measured: Measured) -> str:
     """Tables 3 and 4 in one, means alone; and labels that no training document carries."""
-    return _summary(measured, {s: name for s, name in SYSTEMS.items() if s not in OTHERS})
+    left = {*PEERS.values(), *OTHERS} - {*LINEAR_PEERS}
+    return _summary(measured, {s: name for s, name in SYSTEMS.items() if s not in left})
 
 
 def recipes(measured: Measured) -> str:
@@ -70,7 +72,8 @@ def _systems(
             _bold(_cell(s, spread=spread), round(s.mean, 2) == top)
             for s, top in zip(scores, best, strict=True)
         ]
-        lines.append(row([systems[system], *cells]))
+        note = measured.note(system)
+        lines.append(row([f"{systems[system]}; {note}" if note else systems[system], *cells]))
     notes = [_about_seeds(measured, rows, spread=spread)]
     if not spread and any(s.spread is not None for scores in rows.values() for s in scores):
         notes.append(_widest(rows, metrics))
@@ -162,7 +165,7 @@ def per_seed(measured: Measured) -> str:
     seeds = measured.seeds
     rows = [s for s in SYSTEMS if set(measured.reports.get(s, {})) - {None}]
     if not rows:
-        return missing(s for s in SYSTEMS if s not in (*LINEAR_PEERS, *OTHERS))
+        return missing(s for s in SYSTEMS if s not in (*PEERS.values(), *OTHERS))
     lines = _head([f"seeds {', '.join(map(str, seeds))}", *PER_SEED])
     for system in rows:
         reports = measured.reports[system]

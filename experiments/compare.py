@@ -24,14 +24,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from measured import RESULTS, add_system, in_a_line, keep_ranking, origin, read_systems
+from measured import (
+    RESULTS,
+    add_system,
+    in_a_line,
+    keep_ranking,
+    origin,
+    read_systems,
+    tail_scores,
+)
 
 import depl
 from depl.core.corpus import Dataset
 from depl.core.ranking import Ranking
 from depl.evaluation.scores import evaluate
 
-K = 10
+DEPTH = 100  # of rankings: deep enough to hold several rare labels
 SPARSE = {"svm": "svm", "dismec": "DiSMEC", "pfastrexml": "PfastreXML"}
 NEURAL = {"lightxml": "LightXML", "aplc": "APLC"}
 SYSTEMS = SPARSE | NEURAL
@@ -87,6 +95,7 @@ def _measure(
             "seconds": round(time.perf_counter() - start, 1),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             "settings": settings,
+            "tail": tail_scores(ranking, data.dev, data.train.label_counts, len(data.train)),
             "report": report.to_json(bins=True),
         }
         add_system(path, origin(corpus, *libraries, seed=seed), title, entry)
@@ -106,7 +115,7 @@ def _rankings(name: str, data: Dataset, args: argparse.Namespace) -> Iterator[Fo
         run = prepare(data.train, args.out / data.name, recipe.base, _changes(args))
         settings = run.config().changed(recipe.changes).to_dict()
         settings["encoder"]["name"] = Path(args.encoder).name
-        for branch, ranking in rankings(run, recipe, data.dev, K):
+        for branch, ranking in rankings(run, recipe, data.dev, DEPTH):
             yield Found(f"{branch}, {name}", ranking, settings)
 
 
@@ -125,7 +134,7 @@ def _sparse(name: str, data: Dataset, args: argparse.Namespace) -> Found:
         from systems.pfastrexml import PfastreXML
 
         model = PfastreXML(seed=args.seed, **settings)
-    return Found(SYSTEMS[name], model.fit(X, data.train.Y).rank(X_dev, K), settings)
+    return Found(SYSTEMS[name], model.fit(X, data.train.Y).rank(X_dev, DEPTH), settings)
 
 
 def _fine_tuned(name: str, data: Dataset, args: argparse.Namespace) -> Found:
@@ -144,7 +153,7 @@ def _fine_tuned(name: str, data: Dataset, args: argparse.Namespace) -> Found:
         model = LightXML(bert, len(data.labels), seed=args.seed, **settings)
     else:
         model = APLC(bert, data.train.label_counts, seed=args.seed, **settings)
-    ranking = model.to(Processes.launched("auto").device).fit(train, data.train.Y).rank(dev, K)
+    ranking = model.to(Processes.launched("auto").device).fit(train, data.train.Y).rank(dev, DEPTH)
     about = {"encoder": Path(args.encoder).name, "max_tokens": args.max_tokens}
     return Found(SYSTEMS[name], ranking, about | settings)
 

@@ -13,18 +13,24 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from paper import CORPORA
+from scipy.sparse import csr_array, diags_array
 
+from depl.core.corpus import Corpus
 from depl.core.errors import DeplError
 from depl.core.locks import locked
 from depl.core.ranking import Ranking
 from depl.core.storage import write_text
 from depl.core.tensors import read_ranking, write_ranking
+from depl.evaluation.metrics import inverse_propensities, precision_and_psp
 from depl.evaluation.scores import Report
 
 RESULTS = Path(__file__).parent / "results"
 _THEORY = "-theory"  # what the name of a file of that kind ends in
 TAIL, TAIL_ALL, UNSEEN = "tail", "tail, all labels", "unseen, R@10"
+KS = (1, 3, 5)
 Seed = int | None  # None: a system without one
 
 
@@ -59,19 +65,25 @@ class Measured:
         The name of its folder.
     reports : mapping of str to mapping
         By system and seed.
+    entries : mapping of str to mapping
+        What else a file says of a system, by system and seed: its command, seconds, memory, note.
     keywords : mapping or None
         What ``keyword_table.py`` wrote, if it did.
     theory : mapping or None
         What ``depl theory --json`` printed, if it was kept.
     statistics : mapping or None
         What ``corpora.py`` counted, if it did.
+    gradients : mapping or None
+        What ``gradients.py`` measured, if it did.
     """
 
     corpus: str
     reports: dict[str, dict[Seed, Report]] = field(default_factory=dict)
+    entries: dict[str, dict[Seed, Mapping[str, Any]]] = field(default_factory=dict)
     keywords: Mapping[str, Any] | None = None
     theory: Mapping[str, Any] | None = None
     statistics: Mapping[str, Any] | None = None
+    gradients: Mapping[str, Any] | None = None
 
     @property
     def title(self) -> str:
@@ -91,6 +103,10 @@ class Measured:
     def score(self, system: str, metric: str) -> Score:
         """The mean of a system's seeds; the metric is one of a report's, or of this module's."""
         return Score.of([value(report, metric) for report in self.reports[system].values()])
+
+    def note(self, system: str) -> str:
+        """What is less than a system's own settings, such as fewer epochs; mostly nothing."""
+        return next((x["note"] for x in self.entries[system].values() if "note" in x), "")
 
     def difference(self, system: str, other: str, metric: str) -> Score | None:
         """System minus other, seed by seed; None where they have no seed in common."""
@@ -119,12 +135,14 @@ def read_results(folder: Path = RESULTS) -> dict[str, Measured]:
                 found = {"corpus": path.stem.removesuffix(_THEORY), "theory": found}
             corpus = found["corpus"]
             known = corpora.get(corpus, Measured(corpus))
-            for part in ("keywords", "theory", "statistics"):
+            for part in ("keywords", "theory", "statistics", "gradients"):
                 if part in found:
                     known = replace(known, **{part: found[part]})
             for system, entry in found.get("systems", {}).items():
                 report = Report.from_json(entry["report"], system)
                 known.reports.setdefault(system, {})[found["seed"]] = report
+                others = {key: x for key, x in entry.items() if key != "report"}
+                known.entries.setdefault(system, {})[found["seed"]] = others
         except (ValueError, KeyError, TypeError) as error:
             raise DeplError(
                 f"{path} is no file of results ({type(error).__name__}: {error}). Measure again "
@@ -132,6 +150,23 @@ def read_results(folder: Path = RESULTS) -> dict[str, Measured]:
             ) from error
         corpora[corpus] = known
     return dict(sorted(corpora.items()))
+
+
+def tail_scores(
+    ranking: Ranking, documents: Corpus, train_counts: NDArray[np.integer], n_train: int
+) -> dict[str, float]:
+    """P@k and PSP@k as if there were no labels but those with 1 to 9 training documents.
+
+    Documents without such a label are left out; the ranking should be deep enough to hold k.
+    """
+    rare = (train_counts > 0) & (train_counts < 10)
+    Y = documents.Y @ diags_array(rare.astype(np.float32))
+    Y.eliminate_zeros()
+    rows = np.flatnonzero(np.diff(Y.indptr))
+    kept = ranking.keep(rare[ranking.indices]).top(max(KS)).indices[rows]
+    inverse = inverse_propensities(train_counts, n_train)
+    scores = precision_and_psp(kept, csr_array(Y[rows]), inverse, KS)
+    return {"documents": len(rows)} | {key: round(x, 4) for key, x in scores.items()}
 
 
 def add_system(path: Path, facts: Mapping[str, Any], system: str, entry: Mapping[str, Any]) -> None:

@@ -20,17 +20,16 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from measured import RESULTS, add_system, in_a_line, origin, read_systems, value
+from measured import RESULTS, add_system, in_a_line, origin, read_systems, tail_scores, value
 from paper import SEEN_ONLY
 
 import depl
 from depl.core.ranking import Ranking
-from depl.evaluation.scores import Report, evaluate_known
+from depl.evaluation.scores import Report, aligned_with_counts, evaluate
 from depl.pipeline import fit as pipeline
 
 HERE = Path(__file__).parent
-K, DEPTH = 10, 50  # recall is given at 10; labels are left out of rankings of 50
+DEPTH = 100  # of rankings: deep enough to hold several rare labels, or to leave some out
 # What the parts of a run are called in the paper's tables.
 PARTS = {"svm": "svm", "retrieval": "depl+c retrieval", "depl+c": "depl+c", "fusion": "fusion"}
 
@@ -88,12 +87,12 @@ def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, A
     counts, n_train = run.train_counts()
 
     def keep(system: str, ranking: Ranking, seconds: float | None) -> None:
-        report = evaluate_known(
-            ranking, data.dev, labels=run.labels, train_counts=counts, n_train=n_train
-        )
+        dev, known = aligned_with_counts(data.dev, run.labels, counts)
+        report = evaluate(ranking, dev, train_counts=known, n_train=n_train)
         entry = {
             "command": f"{command} --seed {args.seed}",
             "seconds": seconds,
+            "tail": tail_scores(ranking, dev, known, n_train),
             "report": report.to_json(bins=True),
         }
         add_system(path, facts, system, entry)  # at once: the next one may take minutes
@@ -103,15 +102,15 @@ def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, A
     if parts or SEEN_ONLY in wanted:
         rankings = depl.Classifier.load(run.path).all_rankings(data.dev.texts, DEPTH)
         for system, part in parts.items():
-            keep(system, rankings[part].top(K), None)
+            keep(system, rankings[part], None)
         if SEEN_ONLY in wanted:
-            keep(SEEN_ONLY, _only(rankings["fusion"], counts > 0).top(K), None)
+            keep(SEEN_ONLY, rankings["fusion"].keep((counts > 0)[rankings["fusion"].indices]), None)
     trained = [s for s in wanted if s not in parts and s != SEEN_ONLY]
     if trained:
         import variants
 
         start = time.perf_counter()
-        for system, ranking in variants.rankings(run, data.dev, trained, K):
+        for system, ranking in variants.rankings(run, data.dev, trained, DEPTH):
             keep(system, ranking, round(time.perf_counter() - start, 1))
             start = time.perf_counter()
     return read_systems(path)
@@ -131,17 +130,6 @@ def compare(expected: dict[str, dict[str, float]], found: dict[str, Any]) -> int
                 print(f"{system}: {metric} is {got:.2f}, expected {wanted} +- {tolerance}")
     print("All scores are as expected." if not off else f"{off} scores are not as expected.")
     return int(off > 0)
-
-
-def _only(ranking: Ranking, labels: np.ndarray) -> Ranking:
-    """The ranking without other labels."""
-    kept = (ranking.indices >= 0) & labels[ranking.indices]
-    order = np.argsort(~kept, axis=1, kind="stable")
-    indices = np.where(kept, ranking.indices, -1)
-    scores = np.where(kept, ranking.scores, -np.inf)
-    return Ranking(
-        np.take_along_axis(indices, order, axis=1), np.take_along_axis(scores, order, axis=1)
-    )
 
 
 def _tell(event: pipeline.Event) -> None:

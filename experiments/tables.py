@@ -5,8 +5,8 @@
 
 What stands between ``<!-- results: NAME -->`` and ``<!-- end -->`` is replaced. NAME is settings,
 table1, figure3, figure4, or one of summary, recipes, unseen, table3, table4, table6, seeds,
-branches, figure1, table5, keywords and theory with a corpus behind it: table3-eurlex57k. Figures
-go to docs/images.
+branches, tail, costs, gradients, figure1, table5, keywords and theory with a corpus behind it:
+table3-eurlex57k. Figures go to docs/images.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 import blocks
 import drawings
 import keyword_blocks
+import system_blocks
 from corpora import corpora_table
 from measured import RESULTS, Measured, read_results
 from paper import CURVES, LENGTHS, SYSTEMS
@@ -44,6 +45,9 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "table6": blocks.table_6,
     "seeds": blocks.per_seed,
     "branches": blocks.recipe_branches,
+    "tail": system_blocks.tail_table,
+    "costs": system_blocks.cost_table,
+    "gradients": system_blocks.gradients_of,
 }
 KEYWORDS = {"table5": keyword_blocks.example_table, "keywords": keyword_blocks.measure_table}
 THEORY = "theory"

@@ -20,12 +20,26 @@ OWN = "depl"
 
 # Each tuple is one call of pip. libpecos asks for torch, transformers and more: gigabytes that only
 # its neural half imports. Its linear half needs three libraries, so it comes without the rest.
+# torch is the version of constraints.txt, so that no second one is downloaded.
+_TORCH = "torch==2.13.0"
 PINNED: dict[str, tuple[tuple[str, ...], ...]] = {
     "pecos": (
         ("numpy==1.26.4", "scipy==1.13.1", "scikit-learn==1.6.1"),
         ("--no-deps", "libpecos==1.2.8"),
     ),
+    "pecos_neural": (
+        ("numpy==1.26.4", "scipy==1.13.1", "scikit-learn==1.6.1", _TORCH),
+        ("transformers==4.49.0", "sentencepiece==0.2.0", "peft==0.14.0", _TORCH, "numpy==1.26.4"),
+        ("--no-deps", "libpecos==1.2.8"),
+    ),
     "omikuji": (("numpy==1.26.4", "scipy==1.13.1", "omikuji==0.5.2"),),
+    # setuptools: its torchmetrics imports pkg_resources. gensim trains the word vectors.
+    "libmultilabel": (
+        ("libmultilabel==0.10.0", "setuptools<80"),
+        ("libmultilabel[nn]==0.10.0", "setuptools<80", "gensim==4.4.0", _TORCH),
+    ),
+    # Annif downloads NLTK's sentence splitter when it is first used; llama-index-core carries it.
+    "annif": (("annif[omikuji]==1.4.3",), ("--no-deps", "llama-index-core==0.14.2")),
     "spacy": (("spacy==3.8.18", "spacy-lookups-data==1.0.5"), ("--editable", str(PROJECT))),
 }
 

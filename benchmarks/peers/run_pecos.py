@@ -8,16 +8,14 @@ documents (PIFA), hierarchical k-means, teacher-forcing negatives, beam of 10.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
-import scipy.sparse as sp
 from pecos.xmc import Indexer, LabelEmbeddingFactory
 from pecos.xmc.xlinear.model import XLinearModel
 from runner_io import (
     command_line,
+    csr_rows,
     folder_mb,
     load_matrix,
     measured,
@@ -68,7 +66,7 @@ def main() -> None:
         scores = model.predict(
             X_dev, only_topk=args.k, beam_size=args.beam_size, threads=args.threads
         )
-    write_predictions(args.out, _rows(scores, columns), X_dev.shape[0], args.k)
+    write_predictions(args.out, csr_rows(scores, columns), X_dev.shape[0], args.k)
     write_report(
         args.out,
         peer=args.peer,
@@ -77,11 +75,6 @@ def main() -> None:
         stages={"train": train, "predict": predict},
         model_mb=model_mb,
     )
-
-
-def _rows(scores: sp.csr_matrix, columns: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for start, stop in zip(scores.indptr, scores.indptr[1:], strict=False):
-        yield columns[scores.indices[start:stop]], scores.data[start:stop]
 
 
 if __name__ == "__main__":

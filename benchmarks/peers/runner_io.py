@@ -6,7 +6,9 @@ Runners start in the peers' own environments, so this module knows numpy and sci
 from __future__ import annotations
 
 import json
+import os
 import resource
+import subprocess
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -14,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,6 +57,33 @@ def load_matrix(work: Path, name: str) -> sp.csr_matrix:
     return matrix
 
 
+class Text(NamedTuple):
+    """A document, and the positions of its labels."""
+
+    text: str
+    labels: list[int]
+
+
+def load_texts(work: Path, split: str) -> list[Text]:
+    """The documents of a split, in the order of the matrices' rows."""
+    with (work / f"{split}.jsonl").open(encoding="utf-8") as lines:
+        return [Text(**json.loads(line)) for line in lines]
+
+
+def best_of_dense(scores: np.ndarray, columns: np.ndarray, k: int) -> Iterator[tuple]:
+    """The k highest scores of every row, as ``write_predictions`` takes them."""
+    k = min(k, scores.shape[1])
+    for row in scores:
+        best = np.argpartition(-row, k - 1)[:k]
+        yield columns[best], row[best]
+
+
+def csr_rows(scores: sp.csr_matrix, columns: np.ndarray) -> Iterator[tuple]:
+    """The labels and scores of every row, as ``write_predictions`` takes them."""
+    for start, stop in zip(scores.indptr, scores.indptr[1:], strict=False):
+        yield columns[scores.indices[start:stop]], scores.data[start:stop]
+
+
 def seen_labels(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
     """Y without the labels that no document carries, and the original column of each one kept.
 
@@ -76,6 +106,21 @@ def measured() -> Iterator[Stage]:
     stage.seconds = time.perf_counter() - start
     stage.cpu_seconds = time.process_time() - cpu
     stage.peak_rss_mb = _peak_rss_mb()
+
+
+def measured_command(command: list[str], **how: object) -> Stage:
+    """Run a program and measure it; what it prints is not kept. Fails where it fails."""
+    start = time.perf_counter()
+    child = subprocess.Popen(command, **how)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"`{' '.join(command)}` left with code {child.returncode}.")
+    return Stage(
+        time.perf_counter() - start,
+        usage.ru_utime + usage.ru_stime,
+        usage.ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024),
+    )
 
 
 def _peak_rss_mb() -> float:

@@ -33,6 +33,13 @@ PEERS = {
     "pecos_xrlinear": Peer("pecos", "run_pecos.py", {"tree": "pifa"}),
     "omikuji_parabel": Peer("omikuji", "run_omikuji.py", {"preset": "parabel"}),
     "omikuji_bonsai": Peer("omikuji", "run_omikuji.py", {"preset": "bonsai"}),
+    "libmultilabel_ova": Peer("libmultilabel", "run_libmultilabel.py", {"method": "1vsrest"}),
+    "libmultilabel_tree": Peer("libmultilabel", "run_libmultilabel.py", {"method": "tree"}),
+    "attentionxml": Peer("libmultilabel", "run_attentionxml.py", {}),
+    "xrtransformer": Peer("pecos_neural", "run_xrtransformer.py", {}),
+    "annif_omikuji": Peer("annif", "run_annif.py", {"project": "omikuji"}),
+    "annif_mllm": Peer("annif", "run_annif.py", {"project": "mllm"}),
+    "annif_ensemble": Peer("annif", "run_annif.py", {"project": "ensemble"}),
     "sklearn_sample": Peer("depl", "run_sklearn.py", {}),
     "liblinear_sample": Peer("depl", "run_liblinear.py", {}),
 }

@@ -19,6 +19,7 @@ from depl.evaluation.scores import evaluate, popularity
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS = ROOT / "experiments"
 NAMES = ("tables", "blocks", "drawings", "keyword_blocks", "keyword_table", "measured", "paper")
+NAMES += ("system_blocks",)
 
 
 @pytest.fixture(scope="module")
@@ -312,3 +313,37 @@ def test_kept_predictions_of_a_peer_are_scored_without_training(
     assert found["systems"]["PECOS one-vs-all"]["report"] == expected.to_json(bins=True)
     assert found["versions"]["pecos"] == "1.2.8"
     assert "PECOS one-vs-all" in tables.read_results(tmp_path / "results")["laws"].reports
+
+
+def test_rare_labels_costs_and_notes_have_their_tables(tables, tmp_path):
+    scores = {f"{m}@{k}": 10.0 * k for m in ("P", "PSP") for k in (1, 3, 5)}
+    entry = {
+        "command": "python experiments/peers.py data/debtags --only attentionxml --set epochs=5",
+        "seconds": 612.3,
+        "peak_memory_mb": 2048,
+        "note": "5 of 30 epochs",
+        "tail": {"documents": 46} | scores,
+        "report": report(50.0),
+    }
+    folder = tmp_path / "results"
+    write(folder, None, {"DiSMEC": 40.0}, corpus="debtags")
+    path = folder / "debtags-peers.json"
+    content = json.loads(path.read_text())
+    content["systems"]["AttentionXML"] = entry
+    path.write_text(json.dumps(content))
+    corpora = importlib.import_module("measured").read_results(folder)
+
+    def block(name):
+        return tables.block(name, corpora, "images")[0]
+
+    assert "word vectors from the training texts; 5 of 30 epochs | **50.00** |" in block(
+        "table4-debtags"
+    )
+    tail = block("tail-debtags")
+    assert "; 5 of 30 epochs | **10.00** | **30.00** | **50.00** |" in tail
+    assert "46 dev documents carry such a label" in tail
+    assert "DiSMEC" not in tail.split("Not measured yet")[0]
+    assert "| 612 | 2,048 | `peers.py data/debtags --only attentionxml --set epochs=5` |" in block(
+        "costs-debtags"
+    )
+    assert block("gradients-debtags") == "Not measured yet: debtags.\n"
