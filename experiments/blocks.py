@@ -206,7 +206,7 @@ def _about_seeds(measured: Measured, rows: Iterable[str], *, spread: bool) -> st
     how = "mean ± sample standard deviation" if spread else "the mean"
     text = f"Seeds {', '.join(map(str, seeds))}: {how}" if several else f"One seed, {seeds[0]}"
     once = [s for s in rows if list(measured.reports[s]) == [None]]
-    text += "; linear peers once." if once else "."
+    text += "; peers once." if once else "."
     for system in rows:
         found = sorted(s for s in measured.reports[system] if s is not None)
         if found and found != seeds:

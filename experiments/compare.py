@@ -85,7 +85,7 @@ def _measure(
     asked = name if name in SYSTEMS else f'--recipe "{name}"'
     command = f"python experiments/compare.py data/{corpus} {asked}"
     libraries = () if name in SPARSE else ("torch", "transformers")
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     for title, ranking, settings in _rankings(name, data, args):
         report = evaluate(
             ranking, data.dev, train_counts=data.train.label_counts, n_train=len(data.train)
@@ -93,6 +93,7 @@ def _measure(
         entry = {
             "command": command if seed is None else f"{command} --seed {seed}",
             "seconds": round(time.perf_counter() - start, 1),
+            "cpu_seconds": round(time.process_time() - cpu, 1),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             "settings": settings,
             "tail": tail_scores(ranking, data.dev, data.train.label_counts, len(data.train)),

@@ -102,10 +102,14 @@ def measure(run: Run, objective: Objective) -> list[dict[str, Any]]:
         run.Y, run.negatives("final"), n_hard=section.hard_negatives, size=LABELS
     )
     rows: list[dict[str, Any]] = []
+    epochs = iter(range(section.epochs + 1))
 
     def look(encoder: DualEncoder) -> Validation:
-        rows.append({"epoch": len(rows)} | summary(encoder, texts, labels, run, sampler, objective))
-        return Validation(float(len(rows)))  # every epoch is better than the last: none stops it
+        epoch = next(epochs)
+        if epoch in (0, 1, section.epochs):
+            found = summary(encoder, texts, labels, run, sampler, objective)
+            rows.append({"epoch": epoch} | found)
+        return Validation(float(epoch))  # every epoch is better than the last: none stops it
 
     look(encoder.eval())
     train(
@@ -120,7 +124,7 @@ def measure(run: Run, objective: Objective) -> list[dict[str, Any]]:
         validate=look,
         title=objective,
     )
-    return [rows[0], rows[1], rows[-1]]
+    return rows
 
 
 def summary(

@@ -27,6 +27,7 @@ from depl.core.tensors import read_ranking, write_ranking
 from depl.evaluation.metrics import inverse_propensities, precision_and_psp
 from depl.evaluation.scores import Report
 
+PARTS = ("keywords", "theory", "statistics", "gradients", "significance")  # beside systems
 RESULTS = Path(__file__).parent / "results"
 _THEORY = "-theory"  # what the name of a file of that kind ends in
 TAIL, TAIL_ALL, UNSEEN = "tail", "tail, all labels", "unseen, R@10"
@@ -73,8 +74,8 @@ class Measured:
         What ``depl theory --json`` printed, if it was kept.
     statistics : mapping or None
         What ``corpora.py`` counted, if it did.
-    gradients : mapping or None
-        What ``gradients.py`` measured, if it did.
+    gradients, significance : mapping or None
+        What ``gradients.py`` and ``significance.py`` measured, if they did.
     """
 
     corpus: str
@@ -84,6 +85,7 @@ class Measured:
     theory: Mapping[str, Any] | None = None
     statistics: Mapping[str, Any] | None = None
     gradients: Mapping[str, Any] | None = None
+    significance: Mapping[str, Any] | None = None
 
     @property
     def title(self) -> str:
@@ -135,7 +137,7 @@ def read_results(folder: Path = RESULTS) -> dict[str, Measured]:
                 found = {"corpus": path.stem.removesuffix(_THEORY), "theory": found}
             corpus = found["corpus"]
             known = corpora.get(corpus, Measured(corpus))
-            for part in ("keywords", "theory", "statistics", "gradients"):
+            for part in PARTS:
                 if part in found:
                     known = replace(known, **{part: found[part]})
             for system, entry in found.get("systems", {}).items():

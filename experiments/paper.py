@@ -24,8 +24,8 @@ PEERS = {
 LINEAR_PEERS = tuple(PEERS.values())[:4]  # those of the overview in README.md
 # What the table calls them where that is more than their name.
 PEER_TITLES = {
-    "AttentionXML": "AttentionXML by LibMultiLabel, word vectors from the training texts",
-    "XR-Transformer": "X-Transformer's successor XR-Transformer by PECOS, on our encoder",
+    "AttentionXML": "AttentionXML by LibMultiLabel with our own word vectors",
+    "XR-Transformer": "XR-Transformer (for X-Transformer) on our encoder",
 }
 # By compare.py; an algorithm on our encoder is not the published system.
 OTHERS = {

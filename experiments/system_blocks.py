@@ -7,12 +7,21 @@ from statistics import fmean
 from typing import Any
 
 from blocks import missing, paragraph, row
-from measured import KS, Measured, Seed
+from measured import KS, TAIL, Measured, Seed, value
 from paper import SYSTEMS
 
 from depl.evaluation.bands import BANDS
 
 SEEN = tuple(band.name for band in BANDS[1:])
+# What the paper says of two of its systems: that the first is better, in one table or another.
+CLAIMS = (
+    ("depl", "svm"),
+    ("depl", "classifier"),
+    ("depl", "de-ret"),
+    ("depl+c", "depl"),
+    ("depl+c", "classifier"),
+    ("depl+c", "svm"),
+)
 TAIL_METRICS = tuple(f"{metric}@{k}" for metric in ("P", "PSP") for k in KS)
 
 
@@ -38,18 +47,62 @@ def tail_table(measured: Measured) -> str:
 
 
 def cost_table(measured: Measured) -> str:
-    """Seconds, memory and the command of every system that was measured with them."""
-    found = _having(measured, "peak_memory_mb")
+    """CPU seconds, memory and the command of every system that was measured with them."""
+    found = [(s, e) for s, e in _having(measured, "peak_memory_mb") if _all_have(e, "cpu_seconds")]
     if not found:
         return f"Not measured yet: {measured.corpus}."
-    lines = [row(["", "seconds", "peak memory, MB", "command"]), "|" + " --- |" * 4]
+    lines = [row(["", "CPU seconds", "peak memory, MB", "command"]), "|" + " --- |" * 4]
     for system, entries in found:
-        seconds = fmean(x["seconds"] for x in entries.values())
+        seconds = fmean(x["cpu_seconds"] for x in entries.values())
         memory = max(x["peak_memory_mb"] for x in entries.values())
         command = next(iter(entries.values()))["command"].removeprefix("python experiments/")
         cells = [f"{seconds:,.0f}", f"{memory:,.0f}", f"`{command}`"]
         lines.append(row([title(measured, system), *cells]))
     return "\n".join(lines)
+
+
+def significance_table(measured: Measured) -> str:
+    """How one system differs from others, with the intervals of ``significance.py``."""
+    if not measured.significance:
+        return f"Not measured yet: {measured.corpus}."
+    metrics = ("P@1", "P@5", "PSP@1", "PSP@5")
+    lines: list[str] = []
+    for first, others in measured.significance.items():
+        lines += [row([f"{SYSTEMS[first]} minus", *metrics, "P@1, no repeated documents"])]
+        lines += ["|" + " --- |" * (2 + len(metrics))] if len(lines) == 1 else []
+        for other, found in others.items():
+            cells = [_interval(*found["all documents"][metric]) for metric in metrics]
+            alone = _interval(*found["without repeated ones"]["P@1"])
+            lines.append(row([title(measured, other), *cells, alone]))
+    return "\n".join(lines)
+
+
+def _interval(mean: float, low: float, high: float) -> str:
+    """A difference and its 95 % interval; bold where that is on one side of 0."""
+    shown = f"{mean:+.2f}".replace("-", "−")
+    shown = f"**{shown}**" if low > 0 or high < 0 else shown
+    return f"{shown} [{low:.2f}, {high:.2f}]".replace("-", "−")
+
+
+def claims_table(measured: Measured) -> str:
+    """The paper's claims about two systems: the mean difference, and in how many seeds it is so."""
+    metrics = ("P@1", "P@5", "PSP@1", "PSP@5", TAIL)
+    lines = [row(["", *metrics]), "|" + " --- |" * (1 + len(metrics))]
+    for first, second in CLAIMS:
+        ours, theirs = measured.reports.get(first, {}), measured.reports.get(second, {})
+        seeds = [seed for seed in ours if seed in theirs]
+        if not seeds:
+            continue
+        cells = []
+        for metric in metrics:
+            found = [value(ours[s], metric) - value(theirs[s], metric) for s in seeds]
+            above = sum(x > 0 for x in found)
+            cells.append(f"{fmean(found):+.2f} ({above} of {len(seeds)})".replace("-", "−"))
+        lines.append(row([f"{SYSTEMS[first]} minus {SYSTEMS[second]}", *cells]))
+    if len(lines) == 2:
+        return f"Not measured yet: {measured.corpus}."
+    note = "In brackets: with how many seeds the difference is above 0."
+    return "\n".join(lines) + "\n\n" + note
 
 
 def title(measured: Measured, system: str) -> str:
@@ -61,9 +114,11 @@ def title(measured: Measured, system: str) -> str:
 def _having(measured: Measured, key: str) -> list[tuple[str, Mapping[Seed, Mapping[str, Any]]]]:
     """The systems of the tables whose entries have something."""
     known = [(s, measured.entries.get(s, {})) for s in SYSTEMS]
-    return [
-        (s, entries) for s, entries in known if entries and all(key in x for x in entries.values())
-    ]
+    return [(s, entries) for s, entries in known if entries and _all_have(entries, key)]
+
+
+def _all_have(entries: Mapping[Seed, Mapping[str, Any]], key: str) -> bool:
+    return all(key in entry for entry in entries.values())
 
 
 def gradients_of(measured: Measured) -> str:

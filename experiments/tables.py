@@ -5,8 +5,8 @@
 
 What stands between ``<!-- results: NAME -->`` and ``<!-- end -->`` is replaced. NAME is settings,
 table1, figure3, figure4, or one of summary, recipes, unseen, table3, table4, table6, seeds,
-branches, tail, costs, gradients, figure1, table5, keywords and theory with a corpus behind it:
-table3-eurlex57k. Figures go to docs/images.
+branches, tail, costs, claims, significance, gradients, figure1, table5, keywords and theory with a
+corpus behind it: table3-eurlex57k. Figures go to docs/images.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "tail": system_blocks.tail_table,
     "costs": system_blocks.cost_table,
     "gradients": system_blocks.gradients_of,
+    "significance": system_blocks.significance_table,
+    "claims": system_blocks.claims_table,
 }
 KEYWORDS = {"table5": keyword_blocks.example_table, "keywords": keyword_blocks.measure_table}
 THEORY = "theory"

@@ -109,3 +109,12 @@ def test_every_script_and_setting_file_that_is_named_exists(page: Path):
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"\b(?:experiments|benchmarks|configs)/[\w./-]*\w\.(?:py|toml|md)\b", text)
     assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+def test_what_the_checklist_names_is_in_the_code():
+    text = (ROOT / "docs" / "paper-checklist.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.py)`: `(\w+)`", text)
+    assert len(named) > 20
+    for path, name in named:
+        code = (ROOT / "src" / "depl" / path).read_text(encoding="utf-8")
+        assert re.search(rf"(?:class|def) {name}\b|\b(?:self\.)?{name} = ", code), (path, name)

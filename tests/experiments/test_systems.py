@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -278,12 +279,14 @@ def test_two_systems_are_compared_on_the_documents_that_both_ranked(
     names = sorted(path.name for path in results.glob("*.json"))
     name = corpus_folder.name
     assert names == [f"{name}-systems-seed0.json", f"{name}-systems.json"]
-    command = ["significance.py", shared[0], "DiSMEC", "DiSMEC", *shared[1:]]
+    command = ["significance.py", shared[0], "DiSMEC", "DiSMEC", *shared[1:], *quick[:2]]
     monkeypatch.setattr(sys, "argv", command)
     significance.main()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("all documents: ")
+    assert lines[0].startswith("DiSMEC and DiSMEC, all documents: ")
     assert "+0.00 [+0.00, +0.00]  not significant" in lines[1]
+    kept = json.loads((results / f"{name}-significance.json").read_text())["significance"]
+    assert kept["DiSMEC"]["DiSMEC"]["without repeated ones"]["P@1"] == [0.0, 0.0, 0.0]
     monkeypatch.setattr(sys, "argv", [*command[:3], "Nobody", *command[4:]])
     with pytest.raises(DeplError, match="no ranking of 'Nobody'"):
         significance.main()
@@ -340,6 +343,28 @@ def test_gradients_of_labels_are_those_of_the_cross_entropy():
     )
     expected = (p[0] - targets[0]) @ labels.detach()
     torch.testing.assert_close(torch.autograd.grad(one, x)[0][0], expected)
+
+
+def test_peers_write_what_they_predict_and_measure_the_programs_they_call(monkeypatch, tmp_path):
+    from scipy.sparse import csr_matrix
+
+    monkeypatch.syspath_prepend(EXPERIMENTS.parent / "benchmarks" / "peers")
+    import runner_io as io
+
+    columns = np.array([3, 5, 9])  # of labels that training documents carry
+    scores = np.array([[0.1, 0.9, 0.5], [0.0, 0.0, 0.7]], np.float32)
+    io.write_predictions(tmp_path / "dense", io.best_of_dense(scores, columns, 2), 2, 2)
+    io.write_predictions(tmp_path / "sparse", io.csr_rows(csr_matrix(scores), columns), 2, 2)
+    with np.load(tmp_path / "dense.npz") as dense, np.load(tmp_path / "sparse.npz") as sparse:
+        assert dense["indices"][0].tolist() == sparse["indices"][0].tolist() == [5, 9]
+        assert dense["indices"][1, 0] == sparse["indices"][1, 0] == 9
+        assert sparse["indices"][1, 1] == -1
+    stage = io.measured_command([sys.executable, "-S", "-c", "x = bytearray(50_000_000)"])
+    assert stage.peak_rss_mb > 50
+    assert stage.cpu_seconds > 0
+    with pytest.raises(SystemExit, match="left with code 3"):
+        io.measured_command([sys.executable, "-S", "-c", "raise SystemExit(3)"])
+    del sys.modules["runner_io"]
 
 
 @pytest.fixture
