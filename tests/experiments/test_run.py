@@ -102,15 +102,3 @@ def test_a_score_far_from_the_expected_one_fails_the_command(runner, capsys):
     assert "tail is 30.00, expected 32.0" in capsys.readouterr().out
     expected["depl"]["tail"] = 30.2
     assert runner.compare(expected, {"depl": {"report": report}}) == 0
-
-
-def test_labels_are_left_out_of_a_ranking_and_the_others_move_up(runner):
-    from depl.core.ranking import Ranking
-
-    ranking = Ranking(
-        np.array([[2, 0, 1], [1, 2, -1]], np.int32),
-        np.array([[0.9, 0.5, 0.1], [0.8, 0.3, -np.inf]], np.float32),
-    )
-    left = runner._only(ranking, np.array([True, True, False]))
-    assert left.indices.tolist() == [[0, 1, -1], [1, -1, -1]]
-    assert left.scores[0, :2].tolist() == pytest.approx([0.5, 0.1])

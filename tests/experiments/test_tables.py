@@ -337,9 +337,7 @@ def test_rare_labels_costs_and_notes_have_their_tables(tables, tmp_path):
     def block(name):
         return tables.block(name, corpora, "images")[0]
 
-    assert "with our own word vectors; 5 of 30 epochs | **50.00** |" in block(
-        "table4-debtags"
-    )
+    assert "with our own word vectors; 5 of 30 epochs | **50.00** |" in block("table4-debtags")
     tail = block("tail-debtags")
     assert "; 5 of 30 epochs | **10.00** | **30.00** | **50.00** |" in tail
     assert "46 dev documents carry such a label" in tail
