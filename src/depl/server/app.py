@@ -116,11 +116,11 @@ def create_app(
             expose_headers=["Retry-After"],
         )
     app.include_router(routes.list_of_runs(runs, access), prefix="/v1")
-    app.include_router(routes.api(runs[0], access, jobs[0]), prefix="/v1")
-    for run, its_jobs in zip(runs, jobs, strict=True):
+    apis = [routes.api(run, access, x) for run, x in zip(runs, jobs, strict=True)]
+    app.include_router(apis[0], prefix="/v1")
+    for run, api in zip(runs, apis, strict=True):
         # The same once more, under its name; OpenAPI has all of it already.
-        own = routes.api(run, access, its_jobs)
-        app.include_router(own, prefix=f"/v1/runs/{run.name}", include_in_schema=False)
+        app.include_router(api, prefix=f"/v1/runs/{run.name}", include_in_schema=False)
         _add_files(app, PAGE, f"/runs/{run.name}/")
     _add_operations(app, runs, metrics, access)
     _add_files(app, PAGE, "/")

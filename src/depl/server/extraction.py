@@ -12,7 +12,8 @@ from depl.core.errors import MissingExtraError
 from depl.readers.extraction import extract
 from depl.readers.files import html_by_name
 from depl.readers.plain_text import NoDocumentError
-from depl.server.schemas import MAX_CHARACTERS, ProblemResponse
+from depl.server.problems import described
+from depl.server.schemas import MAX_CHARACTERS
 
 FILE_BODY = {
     "requestBody": {
@@ -32,10 +33,8 @@ class ExtractResponse(BaseModel):
 
 def router() -> APIRouter:
     """``POST /extract``; who may read may use it."""
-    statuses = (401, 408, 413, 422, 429, 501, 503, 504)
-    found = APIRouter(
-        tags=["suggestions"], responses={x: {"model": ProblemResponse} for x in statuses}
-    )
+    troubles = described(401, 408, 413, 422, 429, 501, 503, 504)
+    found = APIRouter(tags=["suggestions"], responses=troubles)
 
     @found.post("/extract", openapi_extra=FILE_BODY)
     async def extract_text(

@@ -15,8 +15,11 @@ from depl.labels.feedback import KeyTakenError, NoSuchDecisionError
 from depl.labels.journal import NothingToUndoError
 from depl.labels.review_queue import NotInQueueError
 from depl.server.batching import QueueFullError, TooLateError
+from depl.server.schemas import ProblemResponse
 
 CLIENT_GONE = 499  # only seen in the log and the metrics
+
+Responses = dict[int | str, dict[str, Any]]
 
 _SHOWN_TROUBLES = 5
 
@@ -41,6 +44,19 @@ _PHRASES = {
     "threshold": "must be a number, precision=P with P above 0 and at most 1, or f1",
     "model_attributes_type": "must be a JSON object",
 }
+
+
+def described(*statuses: int) -> Responses:
+    """What OpenAPI is to say of the statuses of a route, 422 among them: they answer with a problem.
+
+    One of them brings the model, the others refer to it: preparing it again for every status of
+    every route took most of the time in which a service starts.
+    """
+    reference = {"$ref": f"#/components/schemas/{ProblemResponse.__name__}"}
+    problems: Responses = {
+        x: {"content": {"application/json": {"schema": reference}}} for x in statuses
+    }
+    return problems | {422: {"model": ProblemResponse}}
 
 
 def problem(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:

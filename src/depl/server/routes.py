@@ -27,13 +27,12 @@ from depl.server import (
 from depl.server.answers import Question
 from depl.server.jobs import Jobs
 from depl.server.live_model import LiveModel
-from depl.server.problems import CLIENT_GONE
+from depl.server.problems import CLIENT_GONE, Responses, described
 from depl.server.security import Access, token_name
 
 T = TypeVar("T")
 
 LabelPath = Annotated[str, Path(description="The label's id, percent-encoded.")]
-Responses = dict[int | str, dict[str, Any]]
 
 
 def api(live: LiveModel, access: Access, jobs: Jobs | None) -> APIRouter:
@@ -81,8 +80,7 @@ def _guard(access: Access, check: Any, *, shown: bool) -> list[Any]:  # noqa: AN
 
 
 def _problems(*statuses: int) -> Responses:
-    always = (422, 429, 503, 504)
-    return {status: {"model": schemas.ProblemResponse} for status in (*statuses, *always)}
+    return described(*statuses, 422, 429, 503, 504)
 
 
 def _suggesting(live: LiveModel) -> APIRouter:

@@ -16,7 +16,8 @@ from depl.readers.columns import Columns
 from depl.readers.documents import Documents
 from depl.server.extraction import FILE_BODY
 from depl.server.live_model import LiveModel
-from depl.server.schemas import MAX_CHARACTERS, ProblemResponse
+from depl.server.problems import described
+from depl.server.schemas import MAX_CHARACTERS
 
 MAX_ROWS = 5_000
 
@@ -43,10 +44,8 @@ class TableResponse(BaseModel):
 
 def router(live: LiveModel) -> APIRouter:
     """``POST /v1/table``; who may read may use it."""
-    statuses = (401, 408, 413, 422, 429, 501, 503, 504)
-    made = APIRouter(
-        tags=["suggestions"], responses={x: {"model": ProblemResponse} for x in statuses}
-    )
+    troubles = described(401, 408, 413, 422, 429, 501, 503, 504)
+    made = APIRouter(tags=["suggestions"], responses=troubles)
 
     @made.post("/table", openapi_extra=FILE_BODY)
     async def read_table(
