@@ -5,6 +5,8 @@ FILES ?= 100000
 REQUESTS ?= $(FILES)
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 export PIP_NO_INPUT := 1
+# Tests start many processes, and with bytecode each starts sooner.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check fix bench damage kills fuzz journeys docs release audit clean help
 

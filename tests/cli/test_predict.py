@@ -13,8 +13,8 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,12 +38,11 @@ from depl.readers.document import Document
 from depl.readers.documents import Documents, chunks
 from depl.readers.resuming import SuggestionFile
 
-DEPL = Path(sys.executable).with_name("depl")
 COMPRESSED = {
     "": bytes,
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
-    ".xz": lzma.compress,
+    ".xz": partial(lzma.compress, preset=0),
     ".zst": lambda raw: zstandard.ZstdCompressor().compress(raw),
 }
 THREE = [
@@ -193,10 +192,18 @@ def test_misnamed_compressed_data_is_told_apart_from_text(tmp_path):
             read(tmp_path / f"{name[1:]}.jsonl")
 
 
-def test_a_pipe_given_as_a_path_is_read(tmp_path, fitted_run):
-    command = f"{DEPL} predict {fitted_run} <(printf 'sparkling wine\\n') --json -k 1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
-    assert objects(done.stdout)[0]["labels"][0]["name"] == "wine"
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="a pipe has no path here")
+def test_a_pipe_given_as_a_path_is_read(fitted_run, quick_python):
+    reading, writing = os.pipe()
+    os.write(writing, b"sparkling wine\n")
+    os.close(writing)
+    command = ("-m", "depl", "predict", fitted_run, "/dev/fd/0", "--json", "-k", 1)
+    with open(reading) as pipe:
+        process = quick_python(*command, stdin=pipe, stdout=subprocess.PIPE)
+    with process:
+        found = objects(process.stdout.read())
+        assert process.wait() == 0
+    assert found[0]["labels"][0]["name"] == "wine"
 
 
 @given(st.lists(st.integers(0, 30), max_size=30), st.integers(1, 6), st.integers(1, 40))
@@ -435,16 +442,15 @@ def test_suggestions_do_not_depend_on_the_chunk(fitted_run, tmp_path, monkeypatc
     assert predicted(fitted_run, path, "--json").stdout == whole
 
 
-def test_a_closed_pipe_ends_quietly(fitted_run, tmp_path):
+def test_a_closed_pipe_ends_quietly(fitted_run, tmp_path, quick_python):
     path = tmp_path / "t.jsonl"
     path.write_bytes(as_jsonl(numbered(3_000)))
-    for options in ("--json", "-k 2"):
-        command = (
-            f"{DEPL} predict {fitted_run} {path} {options} | head -n 1; exit ${{PIPESTATUS[0]}}"
-        )
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.count("\n") == 1
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    for options in (["--json"], ["-k", 2]):
+        with quick_python("-m", "depl", "predict", fitted_run, path, *options, **pipes) as process:
+            assert process.stdout.readline().endswith("\n")
+            process.stdout.close()
+            assert (process.stderr.read(), process.wait()) == ("", 0)
 
 
 def test_the_bar_moves_by_bytes_and_stays_out_of_standard_output(fitted_run, tmp_path, monkeypatch):
@@ -714,18 +720,20 @@ def test_ctrl_c_says_how_to_go_on(fitted_run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_is_one_sentence_and_the_usual_exit_code(fitted_run, tmp_path, number, code):
+def test_a_signal_is_one_sentence_and_the_usual_exit_code(
+    fitted_run, tmp_path, quick_python, number, code
+):
     texts, output = tmp_path / "t.jsonl", tmp_path / "o.jsonl"
     texts.write_text('{"text": "sparkling wine"}\n' * 300_000)  # more than it does by then
-    command = [sys.executable, "-m", "depl", "predict", fitted_run, texts, "--output", output]
-    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    command = ("-m", "depl", "predict", fitted_run, texts, "--output", output)
     log = tmp_path / "o.jsonl.resume.jsonl"
-    while not log.exists() or log.read_bytes().count(b"\n") < 2:
-        assert child.poll() is None
-        time.sleep(0.01)
-    child.send_signal(number)
-    said = child.communicate()[1].strip()
-    assert child.returncode == code
+    with quick_python(*command, stderr=subprocess.PIPE) as child:
+        while not log.exists() or log.read_bytes().count(b"\n") < 2:
+            assert child.poll() is None
+            time.sleep(0.01)
+        child.send_signal(number)
+        said = child.stderr.read().strip()
+        assert child.wait() == code
     word = "Interrupted" if number == signal.SIGINT else "Terminated"
     assert re.fullmatch(rf"{word}; [\d,]+ documents are finished, and --resume continues\.", said)
 
@@ -741,16 +749,15 @@ def test_resuming_what_is_finished_is_done_at_once(fitted_run, tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_full_standard_output_is_one_sentence(fitted_run, options):
-    command = [sys.executable, "-m", "depl", "predict", str(fitted_run), *options]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            command, input="wine\n", stdout=full, stderr=subprocess.PIPE, text=True
-        )
-    assert done.returncode == 2
-    assert done.stderr == (
-        "Error: Cannot read or write standard output: No space left on device.\n"
-    )
+def test_full_standard_output_is_one_sentence(fitted_run, tmp_path, quick_python, options):
+    (tmp_path / "wine.txt").write_text("wine\n")
+    command = ("-m", "depl", "predict", fitted_run, *options)
+    with (tmp_path / "wine.txt").open() as wine, open("/dev/full", "w") as full:
+        process = quick_python(*command, stdin=wine, stdout=full, stderr=subprocess.PIPE)
+    with process:
+        said = process.stderr.read()
+        assert process.wait() == 2
+    assert said == "Error: Cannot read or write standard output: No space left on device.\n"
 
 
 def test_another_model_suggests_where_it_is_asked_for(fitted_run):

@@ -7,14 +7,15 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from tests.conftest import accept_changes
+from tests.quick_python import Quick
 from typer.testing import CliRunner
 
 from depl.cli.app import app
@@ -376,19 +377,20 @@ for i in range(100_000):
 """
 
 
-def adding(run: Path, prefix: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", ADDING, str(run), prefix]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+@pytest.fixture
+def adding(quick_python: Callable[..., Quick]) -> Callable[[Path, str], Quick]:
+    """Starts a process that adds until it is killed, and reports every add."""
+    return lambda run, prefix: quick_python("-c", ADDING, run, prefix, stdout=subprocess.PIPE)
 
 
-def wait_for(process: subprocess.Popen[str], n: int) -> None:
+def wait_for(process: Quick, n: int) -> None:
     """Until it has reported n adds."""
     assert process.stdout is not None
     read = [process.stdout.readline() for _ in range(n + 1)]
     assert read == ["ready\n", *(f"{i}\n" for i in range(n))]
 
 
-def killed(process: subprocess.Popen[str]) -> int:
+def killed(process: Quick) -> int:
     """Kill it in the middle of whatever it does; tells how many more adds it had reported."""
     assert process.stdout is not None
     process.send_signal(signal.SIGKILL)
@@ -398,7 +400,7 @@ def killed(process: subprocess.Popen[str]) -> int:
     return len(reported)
 
 
-def test_a_kill_in_the_middle_of_many_adds_loses_nothing_that_was_acknowledged(fused_run):
+def test_a_kill_in_the_middle_of_many_adds_loses_nothing_that_was_acknowledged(fused_run, adding):
     total = 0
     for attempt in range(2):
         process = adding(fused_run, f"{attempt}-")
@@ -414,7 +416,7 @@ def test_a_kill_in_the_middle_of_many_adds_loses_nothing_that_was_acknowledged(f
     assert suggested(model, "storage licence")[0][1:2] == "-"
 
 
-def test_two_processes_at_once_do_not_mix_their_lines(fused_run):
+def test_two_processes_at_once_do_not_mix_their_lines(fused_run, adding):
     processes = [adding(fused_run, prefix) for prefix in ("a", "b")]
     for process in processes:
         wait_for(process, 5)

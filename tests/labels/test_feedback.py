@@ -6,13 +6,14 @@ import json
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.quick_python import Quick
 from typer.testing import CliRunner
 
 from depl import Classifier, read
@@ -159,12 +160,13 @@ for i in range(100_000):
 """
 
 
-def adding(run: Path, prefix: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", ADDING, str(run), prefix]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+@pytest.fixture
+def adding(quick_python: Callable[..., Quick]) -> Callable[[Path, str], Quick]:
+    """Starts a process that adds until it is killed, and reports every add."""
+    return lambda run, prefix: quick_python("-c", ADDING, run, prefix, stdout=subprocess.PIPE)
 
 
-def killed(process: subprocess.Popen[str], after: int, pause: float) -> int:
+def killed(process: Quick, after: int, pause: float) -> int:
     """Kill it in the middle of whatever it does; tells how many adds it had acknowledged."""
     with process:
         assert [process.stdout.readline() for _ in range(after)] == [f"{i}\n" for i in range(after)]
@@ -180,7 +182,7 @@ def check_kept(store: FeedbackStore, prefix: str, sure: int) -> None:
     assert [x.key for x in kept] == wanted
 
 
-def test_a_kill_loses_nothing_that_was_acknowledged(store, tmp_path):
+def test_a_kill_loses_nothing_that_was_acknowledged(store, adding, tmp_path):
     for attempt in range(10):
         prefix = f"{'abcdefghij'[attempt]}"
         sure = killed(adding(tmp_path, prefix), attempt % 4, 0.0011 * attempt)
@@ -188,7 +190,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(store, tmp_path):
         store.check()
 
 
-def test_two_processes_write_at_once(store, tmp_path):
+def test_two_processes_write_at_once(store, adding, tmp_path):
     processes = {prefix: adding(tmp_path, prefix) for prefix in "ab"}
     for prefix, process in processes.items():
         check_kept(store, prefix, killed(process, 10, 0))

@@ -26,7 +26,7 @@ from depl.run.folder import Run
 from depl.run.manifest import FORMAT_VERSION
 
 FORMATS = Path(__file__).parent / "formats"
-KEPT = sorted(int(path.name) for path in FORMATS.iterdir() if path.is_dir())
+KEPT = sorted(int(path.name) for path in FORMATS.iterdir() if path.name.isdecimal())
 
 
 @pytest.fixture(params=KEPT)

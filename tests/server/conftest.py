@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.quick_python import Quick
 
 
 def pytest_collect_file() -> None:
@@ -110,7 +110,7 @@ def uvicorn_running() -> Callable:
 class Served:
     """A running ``depl serve``."""
 
-    process: subprocess.Popen
+    process: Quick
     url: str
 
     def signal(self, number: int) -> None:
@@ -118,13 +118,13 @@ class Served:
 
 
 @pytest.fixture
-def served() -> Callable:
+def served(quick_python: Callable) -> Callable:
     """A context manager that runs ``depl serve`` with some arguments."""
 
     @contextmanager
     def running(*arguments: object) -> Iterator[Served]:
-        command = [sys.executable, "-m", "depl", "serve", *map(str, arguments), "--port", "0"]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        command = ("-m", "depl", "serve", *arguments, "--port", "0")
+        with quick_python(*command, stderr=subprocess.PIPE) as process:
             try:
                 line = process.stderr.readline()
                 found = re.search(r"https?://\S+", line)
