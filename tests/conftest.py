@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import settings
 
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
@@ -19,6 +22,9 @@ settings.load_profile("depl")
 # Flushing protects from a loss of power, which no test can cause, and takes a third of the time of
 # a small fit. Processes that tests start and kill flush as usual.
 os.fsync = lambda _: None
+
+# Typer makes all commands again for every call of one; they do not change.
+typer.testing._get_command = cache(typer.main.get_command)
 
 # Files that take longest, so that they do not start last and keep one of two workers waiting.
 LONGEST = ("test_demo", "test_cluster", "test_predict", "test_resuming", "test_page")

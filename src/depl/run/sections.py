@@ -13,6 +13,7 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from functools import cache
 from math import isfinite
 from operator import ge, gt, le
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
@@ -21,6 +22,8 @@ from depl.core.errors import ConfigError
 
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
 _LIMITS = {"ge": (ge, ">="), "gt": (gt, ">"), "le": (le, "<=")}
+
+_hints = cache(get_type_hints)  # they are strings, and each time all of them would be compiled
 
 
 def setting(default: object, help: str, **limits: float | str) -> Any:  # noqa: ANN401
@@ -33,7 +36,7 @@ class Section:
     """Base class of sections; a section with values that make no sense cannot be made."""
 
     def __post_init__(self) -> None:
-        hints, problems = get_type_hints(type(self)), []
+        hints, problems = _hints(type(self)), []
         for entry in fields(self):
             value = getattr(self, entry.name)
             try:
@@ -64,7 +67,7 @@ class Section:
             Says everything that is wrong with the values, a problem a line.
         """
         problems: list[str] = []
-        section = cls._from_dict(values, "", problems, get_type_hints(cls))
+        section = cls._from_dict(values, "", problems, _hints(cls))
         if problems:
             raise ConfigError("\n".join(problems))
         return section
@@ -73,7 +76,7 @@ class Section:
     def _from_dict(
         cls, values: Mapping[str, Any], path: str, problems: list[str], top: Mapping[str, Any]
     ) -> Self:
-        hints, given = get_type_hints(cls), {}
+        hints, given = _hints(cls), {}
         for key, value in values.items():
             if key not in hints:
                 hint, known = _did_you_mean(path, str(key), hints, top), ", ".join(hints)
@@ -110,7 +113,7 @@ def _did_you_mean(path: str, key: str, known: Mapping[str, Any], top: Mapping[st
     """A hint at a setting with a similar name here, or at those with this name elsewhere."""
     by_lower = {name.lower(): path + name for name in known}
     near = difflib.get_close_matches(key.lower(), by_lower, n=1, cutoff=0.65)
-    inside = {name: get_type_hints(kind) for name, kind in top.items() if is_dataclass(kind)}
+    inside = {name: _hints(kind) for name, kind in top.items() if is_dataclass(kind)}
     elsewhere = [key] * (key in top) + [f"{name}.{key}" for name in inside if key in inside[name]]
     names = [by_lower[name] for name in near] or elsewhere
     return f" Did you mean {' or '.join(names)}?" if names else ""
