@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache
 from math import isfinite
@@ -23,7 +23,8 @@ from depl.core.errors import ConfigError
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
 _LIMITS = {"ge": (ge, ">="), "gt": (gt, ">"), "le": (le, "<=")}
 
-_hints = cache(get_type_hints)  # they are strings, and each time all of them would be compiled
+# The types of a section's fields; they are strings, and compiling them takes a while.
+_hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
 
 def setting(default: object, help: str, **limits: float | str) -> Any:  # noqa: ANN401

@@ -47,7 +47,7 @@ _PHRASES = {
 
 
 def described(*statuses: int) -> Responses:
-    """What OpenAPI is to say of the statuses of a route, 422 among them: they answer with a problem.
+    """What OpenAPI is to say of statuses of a route, and of 422: the answer is a problem.
 
     One of them brings the model, the others refer to it: preparing it again for every status of
     every route took most of the time in which a service starts.
