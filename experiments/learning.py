@@ -1,6 +1,6 @@
 """How much of the gain of retraining is learnt from feedback that arrives in portions.
 
-    python experiments/learning.py CORPUS --out FOLDER [--documents 4000] [--portions 3]
+    python experiments/learning.py CORPUS --out FOLDER [--documents 4000] [--portions 10]
 
 Takes every n-th training document in the order of their ids and fits a run of the sparse recipe on
 the first half. The second half arrives in portions, whose labels are given as feedback. After each
@@ -9,7 +9,8 @@ of them, three runs label the next portion: the first one as it was (stale), the
 are those of all documents so far, for all three. Seconds are of the processor: what others do on
 the machine does not count.
 
-Writes learning.json into FOLDER and prints a markdown table.
+Writes learning.json into FOLDER after every portion, and prints the means of all portions. A second
+call continues where the first stopped; ``--most`` stops after so many portions.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--documents", type=int, default=4000)
-    parser.add_argument("--portions", type=int, default=3)
+    parser.add_argument("--portions", type=int, default=10)
+    parser.add_argument("--most", type=int, default=1_000, help="portions to do in this call")
     args = parser.parse_args()
     train = depl.read(args.corpus, splits=["train"]).train
     order = np.argsort(np.array(train.ids))
@@ -48,31 +50,47 @@ def main() -> None:
     corpus = train.subset(order[some])
     half, *rest = portions(len(corpus), args.portions)
 
-    shutil.rmtree(args.out, ignore_errors=True)
-    run, _ = timed(lambda: fit(corpus.subset(half), args.out / "stale"))
-    run = Run(shutil.copytree(args.out / "stale", args.out / "learned"))
-    rows, seen = [], half
-    for number, (arrived, following) in enumerate(pairwise(rest), 1):
+    kept = args.out / "learning.json"
+    rows = json.loads(kept.read_text()) if kept.exists() else []
+    stale = args.out / "stale"
+    if not rows:
+        shutil.rmtree(args.out, ignore_errors=True)
+        fit(corpus.subset(half), stale)
+    warm_up(corpus, args.out / "warm-up")
+    done = len(rows) // 3
+    for number, (arrived, following) in list(enumerate(pairwise(rest), 1))[done:][: args.most]:
+        learned, again = args.out / f"learned-{number}", args.out / f"retrained-{number}"
+        for path in (learned, again):
+            shutil.rmtree(path, ignore_errors=True)
+        before = args.out / f"learned-{number - 1}" if number > 1 else stale
+        run = Run(shutil.copytree(before, learned))
         give(run, corpus.subset(arrived))
-        seen = np.append(seen, arrived)
-        _, learning = timed(lambda: learn(run))
-        again = args.out / f"retrained-{number}"
-        _, retraining = timed(lambda to=again, rows=seen: fit(corpus.subset(rows), to))
+        seen = corpus.subset(np.concatenate([half, *rest[:number]]))
+        _, learning = timed(lambda run=run: learn(run))
+        _, retraining = timed(lambda seen=seen, to=again: fit(seen, to))
         test = corpus.subset(following)
         for name, path, seconds in (
-            ("stale", args.out / "stale", 0.0),
-            ("learned", run.path, learning),
+            ("stale", stale, 0.0),
+            ("learned", learned, learning),
             ("retrained", again, retraining),
         ):
-            found = scores(depl.Classifier.load(path), corpus.subset(seen), test)
-            rows.append({"portion": number, "run": name, **found, "seconds": round(seconds, 1)})
-    (args.out / "learning.json").write_text(json.dumps(rows, indent=2) + "\n")
+            found = scores(depl.Classifier.load(path), seen, test)
+            rows.append({"portion": number, "run": name, **found, "seconds": round(seconds, 2)})
+        kept.write_text(json.dumps(rows, indent=2) + "\n")
     print_table(rows)
 
 
 def portions(n: int, fed: int) -> list[np.ndarray]:
     """The first half, the portions that are fed, and one to measure the last of them on."""
     return [np.arange(n // 2), *np.array_split(np.arange(n // 2, n), fed + 1)]
+
+
+def warm_up(corpus: depl.Corpus, path: Path) -> None:
+    """Do all of it once on a little, so that nothing is compiled or loaded when it is timed."""
+    shutil.rmtree(path, ignore_errors=True)
+    run = fit(corpus.subset(np.arange(200)), path)
+    give(run, corpus.subset(np.arange(200, 220)))
+    learn(run)
 
 
 def timed(act):
@@ -106,17 +124,17 @@ def scores(model: depl.Classifier, seen: depl.Corpus, test: depl.Corpus) -> dict
 
 
 def print_table(rows: list[dict]) -> None:
-    """The rows, and the share of the gain of retraining that learning reaches."""
-    columns = ("portion", "run", *MEASURES, "seconds")
-    print("| " + " | ".join(columns) + " |")
-    print("|" + " --- |" * len(columns))
-    for row in rows:
-        print("| " + " | ".join(str(row[x]) for x in columns) + " |")
-    by_run = {
-        name: {x: np.mean([r[x] for r in rows if r["run"] == name]) for x in (*MEASURES, "seconds")}
+    """The means of all portions, and the share of the gain of retraining that learning reaches."""
+    columns = (*MEASURES, "seconds")
+    means = {
+        name: {x: float(np.mean([r[x] for r in rows if r["run"] == name])) for x in columns}
         for name in ("stale", "learned", "retrained")
     }
-    stale, learned, retrained = by_run.values()
+    print(f"| mean of {len(rows) // 3} portions | " + " | ".join(columns) + " |")
+    print("|" + " --- |" * (1 + len(columns)))
+    for name, row in means.items():
+        print(f"| {name} | " + " | ".join(f"{row[x]:.2f}" for x in columns) + " |")
+    stale, learned, retrained = means.values()
     for x in MEASURES[:3]:
         gain, whole = learned[x] - stale[x], retrained[x] - stale[x]
         print(f"{x}: learning gains {gain:.2f}, retraining {whole:.2f} ({gain / whole:.0%})")

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -53,6 +54,8 @@ def main() -> None:
     by_label = train.Y.tocsc()
     carriers = [rng.permutation(by_label[:, [j]].indices)[: max(STEPS)] for j in held_out]
 
+    # What a call that was interrupted has added.
+    shutil.rmtree(args.out / "without" / "labels", ignore_errors=True)
     model = depl.fit(without(train, held_out), out=args.out / "without", config=config)
     rows = {"not added": scores(model, dev, new)}
     for n in STEPS:

@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
 from typer.testing import CliRunner
 
@@ -18,12 +19,16 @@ from depl.pipeline.fit import fit
 from depl.pipeline.learn import learn
 from depl.run.config import Config
 from depl.run.folder import Run
+from depl.sparse.names import names_and_owners
+from depl.sparse.renewal import Renewal
+from depl.sparse.tfidf import TfidfFeatures
+from depl.sparse.updating import take_in
 
-# In words that the run knows: it learns no new ones.
+# In words that no training document has, and in no pair of words that one of them has.
 BEES = (
-    "Aid for the keeping of hives by farms on steep slopes",
-    "Farms with hives on steep slopes in the regions",
-    "The labelling of honey from farms on slopes",
+    "Subsidised beehives kept high above alpine hills",
+    "Alpine beehives high above snowy hills",
+    "Beehives above alpine hills, labelled snowy",
 )
 PLANES = "Slots at airports for the flights of air carriers with passengers"
 
@@ -38,6 +43,26 @@ def run(own_run) -> Run:
     return Run(own_run)
 
 
+def test_tf_idf_and_names_are_those_of_a_fit_on_all_documents(own_run, dataset):
+    texts = [*dataset.train.texts, *BEES]
+    for text in BEES:
+        FeedbackStore(own_run).add(text, [Decision("77", "added")])
+    learn(Run(own_run))
+    model = Classifier.load(own_run)
+    names, owner = names_and_owners(model.labels.names, [label.alt_names for label in model.labels])
+    fitted = TfidfFeatures(max_df=model.features.max_df, language="en", pairs="yes")
+    fitted.fit(texts, names)
+    known = {term: j for j, term in enumerate(model.features.terms_)}
+    assert set(fitted.terms_) <= set(known)
+    columns = [known[term] for term in fitted.terms_]
+    assert model.features.idf_[columns] == pytest.approx(fitted.idf_, abs=1e-6)
+    assert np.array_equal(model.names.owner, owner)
+    found = model.names.names[:, columns].toarray()
+    assert found == pytest.approx(fitted.transform(names).toarray(), abs=1e-6)
+    expected = fitted.transform(dataset.train.texts).toarray()
+    assert model.training.vectors[:, columns].toarray() == pytest.approx(expected, abs=1e-6)
+
+
 def test_affected_labels_are_solved_as_liblinear_solves_them_and_others_stay(run, dataset):
     before = Classifier.load(run.path)
     lesson, _ = learn(run)
@@ -45,7 +70,8 @@ def test_affected_labels_are_solved_as_liblinear_solves_them_and_others_stay(run
     affected = [after.labels.index(x) for x in ("77", "1590", "2560", "17")]
     others = np.setdiff1d(np.arange(12), affected)
     assert (lesson.documents, lesson.labels) == (4, 4)
-    assert (before.svm.weights_[others] != after.svm.weights_[others]).nnz == 0
+    moved = Renewal(before.features, after.features).weights(before.svm.weights_)
+    assert (after.svm.weights_[others] != moved[others]).nnz == 0
     assert np.array_equal(before.svm.bias_[others], after.svm.bias_[others])
     assert [before.card(j) for j in others] == [after.card(j) for j in others]
 
@@ -67,53 +93,101 @@ def test_affected_labels_are_solved_as_liblinear_solves_them_and_others_stay(run
     assert after.n_train == 51
 
 
+def test_a_label_of_many_documents_takes_new_ones_in(run, monkeypatch):
+    monkeypatch.setattr("depl.pipeline.learn._FEW", 1)
+    before = Classifier.load(run.path)
+    learn(run)
+    after = Classifier.load(run.path)
+    j = after.labels.index("1590")
+    moved = before.svm.over_other_terms(Renewal(before.features, after.features).weights)
+    new = csr_array((3, 1), dtype=np.float32)  # it was rejected for all three
+    counts = before.train_counts[[j]]
+    expected = take_in(moved, np.array([j]), after.features.transform(BEES), new, counts)
+    assert after.svm.weights_[[j]].toarray() == pytest.approx(
+        expected.weights_[[j]].toarray(), abs=1e-6
+    )
+    assert after.svm.bias_[j] == pytest.approx(expected.bias_[j], abs=1e-6)
+
+
 def test_what_was_learnt_is_suggested_and_described(run):
-    text = "Subsidies for farms on steep slopes"
+    text = "Subsidies for alpine beehives"
     before = Classifier.load(run.path).card(11)
     assert before.training_documents == 0
     learn(run)
     model = Classifier.load(run.path)
     card = model.card(11)
     assert card.training_documents == 3
-    assert {"farm", "slope", "steep"} <= {term for term, _ in card.keywords}
-    assert "slope" in card.description
+    assert {"beehive", "alpine", "hill"} <= {term for term, _ in card.keywords}
+    assert "alpine" in card.description
     assert model.explain(text, "77").keywords
     p = {x.label.id: x.probability for x in model.explain_best(text, 3)}
     assert next(iter(p)) == "77"
 
 
 def test_every_lesson_can_be_undone_one_after_the_other(run):
-    states = [Classifier.load(run.path).svm.weights_]
+    def weights():
+        return Classifier.load(run.path).svm.weights_
+
+    def same(one, other):
+        return one.shape == other.shape and (one != other).nnz == 0
+
+    states = [weights()]
     versions = [run.version()]
     for text in (None, PLANES, "Flights of airlines to airports"):
         if text:
             FeedbackStore(run.path).add(text, [Decision("4512", "accepted")])
         learn(run)
-        states.append(Classifier.load(run.path).svm.weights_)
+        states.append(weights())
         versions.append(run.version())
     assert len(set(versions)) == 4
     assert sorted(x.name for x in (run.path / "learned").iterdir()) == ["2", "3", "current.json"]
     assert run.learned.undo() == 2
-    assert (Classifier.load(run.path).svm.weights_ != states[2]).nnz == 0
+    assert same(weights(), states[2])
     assert run.learned.undo() == 0  # the first is gone: as it was fitted
-    assert (Classifier.load(run.path).svm.weights_ != states[0]).nnz == 0
+    assert same(weights(), states[0])
     assert run.version() == versions[0]
     with pytest.raises(RunError, match="nothing to undo"):
         run.learned.undo()
-    learn(run)  # and again
-    assert (Classifier.load(run.path).svm.weights_ != states[3]).nnz == 0
+    learn(run)  # and again, all at once
+    assert run.learned.lesson(run.learned.current()).documents == 6
 
 
-def test_learning_again_starts_from_the_fit_and_follows_what_was_undone(run):
+def test_learning_again_changes_nothing_until_there_is_something_new(run):
     learn(run)
-    once = Classifier.load(run.path).svm.weights_
-    learn(run)
-    assert (Classifier.load(run.path).svm.weights_ != once).nnz == 0
+    lesson, _ = learn(run)
+    assert (lesson.labels, run.learned.current()) == (0, 1)
     store = FeedbackStore(run.path)
     for entry in store.history():
         store.undo(entry.number)
+    learn(run)  # what was undone is unlearnt
+    fitted, model = Run(run.path), Classifier.load(run.path)
+    assert np.array_equal(model.train_counts, fitted.train_counts()[0])
+    assert model.features.idf_[: len(fitted.features().idf_)] == pytest.approx(
+        fitted.features().idf_, abs=1e-6
+    )
+    assert not np.isfinite(model.svm.bias_[11])
+    run.learned.undo(), run.learned.undo()
     with pytest.raises(RunError, match="nothing to learn"):
         learn(run)
+
+
+def test_portions_are_learnt_as_all_of_it_at_once_is(run):
+    store, whole = FeedbackStore(run.path), run.path.with_name("whole")
+    learn(run)
+    store.add(PLANES, [Decision("4512", "accepted"), Decision("77", "rejected")])
+    shutil.copytree(run.path, whole)
+    shutil.rmtree(whole / "learned")
+    learn(run)
+    learn(Run(whole))
+    one, other = Classifier.load(run.path), Classifier.load(whole)
+    assert set(one.features.terms_) == set(other.features.terms_)
+    place = {term: j for j, term in enumerate(other.features.terms_)}
+    columns = [place[term] for term in one.features.terms_]
+    assert one.features.idf_ == pytest.approx(other.features.idf_[columns], abs=1e-6)
+    assert np.array_equal(one.train_counts, other.train_counts)
+    documents = [FeedbackStore(x).documents()[-1].text for x in (run.path, whole)]
+    ranked = [x.predict(documents, k=3).scores for x in (one, other)]
+    assert ranked[0] == pytest.approx(ranked[1], abs=0.05)
 
 
 def test_a_state_that_is_not_pointed_to_is_not_used(run):
@@ -121,6 +195,7 @@ def test_a_state_that_is_not_pointed_to_is_not_used(run):
     version = run.version()
     shutil.copytree(run.path / "learned" / "1", run.path / "learned" / "2")  # a kill before the end
     assert run.version() == version
+    FeedbackStore(run.path).add(PLANES, [Decision("4512", "accepted")])
     learn(run)
     assert run.learned.current() == 3
 
@@ -144,7 +219,7 @@ def test_edits_of_labels_and_what_was_learnt_go_together(run):
     card = model.card(model.find("apiculture"))
     assert card.training_documents == 3
     assert card.description.startswith("apiculture")
-    assert "slope" in card.description
+    assert "alpine" in card.description
     assert model.refresh() is False
 
 
@@ -178,7 +253,9 @@ def test_the_command_learns_and_undoes(run):
     assert told.startswith("Learnt 4 labels again with 5 documents of feedback")
     assert "not fitted with: new-1" in told
     assert depl("check", run.path).endswith("Everything is as it was written.\n")
+    assert depl("learn", run.path).startswith("There is nothing new")
+    FeedbackStore(run.path).add(PLANES, [Decision("4512", "accepted")])
     facts = json.loads(depl("learn", run.path, "--json"))
-    assert (facts["state"], facts["documents"], facts["unknown_labels"]) == (2, 5, ["new-1"])
+    assert (facts["state"], facts["documents"], facts["unknown_labels"]) == (2, 6, ["new-1"])
     assert json.loads(depl("learn", run.path, "--undo", "--json"))["state"] == 1
     assert "as it was fitted" in depl("learn", run.path, "--undo")

@@ -102,7 +102,7 @@ def test_the_reported_gap_is_below_the_tolerance_and_bounds_the_distance_to_the_
 def test_labels_that_are_not_solved_are_told(monkeypatch):
     X, Y = random_problem(seed=1)
     assert OneVsAllSVM(loss="hinge", C=1.0).fit(X, Y).unsolved() == ""
-    monkeypatch.setattr("depl.sparse.svm._MAX_FULL_SWEEPS", 2)
+    monkeypatch.setattr("depl.sparse.duals.MOST_SWEEPS", 2)
     svm = OneVsAllSVM(loss="hinge", C=1000.0).fit(X, Y)
     left = np.count_nonzero(svm.gap_ > svm.tol)
     assert left > 0

@@ -21,7 +21,8 @@ def learn(
 ) -> None:
     """Learn from the feedback on a run, without fitting it again.
 
-    The labels that the feedback is about are solved again; all others stay as they are.
+    The labels that the feedback is about are learnt again, and the words of its documents count;
+    all other labels stay as they are.
     """
     from depl.run.folder import Run
 
@@ -42,6 +43,9 @@ def learn(
     if as_json:
         facts = {"run": str(run), "state": opened.learned.current()}
         print_json(facts | asdict(lesson) | {"unknown_labels": taught.unknown_labels})
+        return
+    if not lesson.labels:
+        out.print(f"There is nothing new since {escape(str(run))} last learnt.")
         return
     out.print(
         f"Learnt {count(lesson.labels, 'label')} again with {count(lesson.documents, 'document')} "

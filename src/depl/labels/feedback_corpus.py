@@ -23,11 +23,14 @@ class Taught:
         Documents that were left out because no label of theirs is left.
     unknown_labels : list of str
         Ids in the feedback that are not in the label set (any more); they were left out.
+    rejected : dict of int to set of int
+        Positions of documents, and the labels that each was rejected for.
     """
 
     corpus: Corpus
     without_labels: int
     unknown_labels: list[str]
+    rejected: dict[int, set[int]]
 
 
 def taught(
@@ -57,12 +60,13 @@ def taught(
     by_text = {text: i for i, text in enumerate(texts)}
     unknown: dict[str, None] = {}
     empty: set[int] = set()
+    rejected: dict[int, set[int]] = {}
     for document in documents:
         unknown |= dict.fromkeys(
             x for x in sorted(document.carried | document.rejected) if labels.get(x) < 0
         )
         wins = {labels.get(x) for x in document.carried} - {-1}
-        loses = {labels.get(x) for x in document.rejected}
+        loses = {labels.get(x) for x in document.rejected} - {-1}
         place = by_id.get(document.id, by_text.get(document.text))
         if place is None:
             place = len(ids)
@@ -71,6 +75,7 @@ def taught(
             carried.append(set())
             by_text.setdefault(document.text, place)  # two ids, one text: one document
         texts[place], carried[place] = document.text, (carried[place] | wins) - loses
+        rejected[place] = (rejected.get(place, set()) | loses) - carried[place]
         (empty.add if not carried[place] else empty.discard)(place)
     kept = [i for i in range(len(ids)) if keep_all or i not in empty]
     corpus = Corpus.from_rows(
@@ -79,7 +84,9 @@ def taught(
         [sorted(carried[i]) for i in kept],
         labels,
     )
-    return Taught(corpus, len(empty), list(unknown))
+    there = {place: i for i, place in enumerate(kept)}
+    against = {there[place]: x for place, x in rejected.items() if x and place in there}
+    return Taught(corpus, len(empty), list(unknown), against)
 
 
 def _rows(corpus: Corpus) -> list[set[int]]:

@@ -29,6 +29,7 @@ from depl.sparse.svm import OneVsAllSVM
 
 _LABELS = 200  # that play newcomers, for each number of examples
 _DOCUMENTS = 3_000  # that they are looked for in
+_OFTEN = 5  # a label is added because it is needed more often than that
 _BLOCK = 500  # documents whose evidence is in memory at a time
 _NEGATIVES = 20  # pairs that do not belong together, for one that does
 
@@ -81,7 +82,7 @@ class _Simulation:
     def step(self, n: int) -> tuple[NDArray[np.float32], NDArray[np.bool_], float]:
         """Pairs of document and label with n examples, as ``NewcomerModel.fit`` takes them."""
         sizes = np.diff(self._by_label.indptr)
-        usable = np.flatnonzero(sizes > n)
+        usable = np.flatnonzero(sizes > max(n, _OFTEN))
         labels = np.sort(self._rng.permutation(usable)[:_LABELS])
         examples = [
             np.sort(self._rng.permutation(self._by_label[:, [j]].indices)[:n]) for j in labels

@@ -91,7 +91,10 @@ class Classifier:
         self.thresholds = thresholds if model == FUSION else None  # of its probabilities
         self.version = "" if run is None else run.version()
         self._run = run
-        self.training = training = None if run is None else TrainingDocuments(run)
+        self.training = training = None
+        if run is not None:
+            learned = state.features if run.learned.current() else None
+            self.training = training = TrainingDocuments(run, learned)
         self._base = state
         alone: str = model
         if model == FUSION:

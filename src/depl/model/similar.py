@@ -12,6 +12,8 @@ from scipy.sparse import csc_array, csr_array
 
 from depl.run.folder import Run
 from depl.run.state import State
+from depl.sparse.renewal import Renewal
+from depl.sparse.tfidf import TfidfFeatures
 
 if TYPE_CHECKING:
     from depl.neural.retriever import Vectors
@@ -35,15 +37,20 @@ class TrainingDocuments:
     ----------
     run : Run
         The run.
+    features : TfidfFeatures, optional
+        What the run has learnt since it was fitted.
     """
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self, run: Run, features: TfidfFeatures | None = None) -> None:
+        self._run, self._features = run, features
 
     @cached_property
     def vectors(self) -> csr_array:
         """Their tf-idf."""
-        return self._run.train_vectors()
+        vectors = self._run.train_vectors()
+        if self._features is None:
+            return vectors
+        return Renewal(self._run.features(), self._features).rows(vectors)
 
     def read(self) -> None:
         """Read all of it now, as a service does: the run may be fitted again while it is used."""

@@ -79,15 +79,17 @@ class State:
         """The run as it was fitted; ``parts`` are those that its fusion combines."""
         number = run.learned.current()
         learned = run.learned.read(number, run.threads) if number else None
-        described = run.descriptions() if learned is None else learned.descriptions
+        described = run.descriptions()
+        if learned is not None:
+            described = described.with_others(learned.labels.tolist(), learned.descriptions)
         counts, n_train = run.train_counts()
         state = cls(
             labels=run.labels,
             train_counts=counts if learned is None else learned.train_counts,
             n_train=n_train if learned is None else learned.n_train,
-            features=run.features(),
+            features=run.features() if learned is None else learned.features,
             svm=run.svm() if learned is None else learned.svm,
-            names=run.names(),
+            names=run.names() if learned is None else learned.names,
             descriptions=described.texts,
             keywords=described.keywords,
             retriever=_load_retriever(run, parts) if "retrieval" in parts else None,

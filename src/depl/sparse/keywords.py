@@ -76,13 +76,10 @@ def top_keywords(
     indices = np.full((weights.shape[0], n), -1, np.int32)
     values = np.zeros((weights.shape[0], n), np.float32)
     # The two words of a pair are terms themselves: a pair would only repeat them.
-    allowed = np.array(
-        [
-            (numbers or has_letter(term)) and " " not in term and term not in without
-            for term in terms
-        ],
-        dtype=bool,
-    )
+    allowed = np.zeros(len(terms), bool)
+    for j in np.unique(weights.indices).tolist():
+        term = terms[j]
+        allowed[j] = " " not in term and term not in without and (numbers or has_letter(term))
     for label in range(weights.shape[0]):
         row = slice(weights.indptr[label], weights.indptr[label + 1])
         columns, w = weights.indices[row], weights.data[row]
@@ -224,6 +221,13 @@ class Descriptions:
             labels, words, defined=defined, max_tokens=max_tokens, count_tokens=count_tokens
         )
         return cls(texts, [heaviest.of(i) for i in range(len(labels))])
+
+    def with_others(self, places: Sequence[int], others: Descriptions) -> Descriptions:
+        """The same with those of other descriptions at some places."""
+        texts, keywords = self.texts.copy(), self.keywords.copy()
+        for place, text, words in zip(places, others.texts, others.keywords, strict=True):
+            texts[place], keywords[place] = text, words
+        return Descriptions(texts, keywords)
 
     def save(self, folder: Path) -> None:
         """Write texts, keywords and weights."""

@@ -18,6 +18,7 @@ a little too good. A label's own SVM gives its keywords and explanations, too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -32,7 +33,8 @@ from depl.core.progress import track
 from depl.core.ranking import Ranking
 from depl.core.tensors import read_tensors, write_tensors
 from depl.sparse import _tree_kernels
-from depl.sparse.svm import OneVsAllSVM, Rows, unwritable
+from depl.sparse.duals import Rows, unwritable
+from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tree_nodes import Nodes, members, solve_node
 from depl.sparse.tree_shape import Shape, grow, label_vectors
 
@@ -147,6 +149,12 @@ class LabelTreeSVM(OneVsAllSVM):
             executor or LocalExecutor(self.n_threads),
         )
         return self._with_added(out, X, k)
+
+    def over_other_terms(self, convert: Callable[[csr_array], csr_array]) -> Self:
+        """The same SVM with all its weights converted."""
+        svm = super().over_other_terms(convert)
+        svm.node_weights_ = convert(self.node_weights_)
+        return svm
 
     def save(self, folder: Path) -> None:
         """Write weights, biases, duality gaps, the tree and the settings."""

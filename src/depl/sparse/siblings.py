@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.scratch import GrowingMatrix, column_counts, portions
-from depl.sparse.svm import unwritable
+from depl.sparse.duals import unwritable
 
 _COSINE = 0.8
 _HEAVIEST = 8  # terms of a document by which others are found

@@ -6,9 +6,8 @@ For every label l with at least one training document this minimises::
 
 where b is the weight of a constant feature of value 1, so it is regularised like the rest (that is
 liblinear's ``-s 1 -B 1`` and ``-s 3 -B 1``). Labels are solved in blocks of 64 by dual coordinate
-descent: sweeps over the documents that still change, a sweep over all documents when those have
-converged, and an exact check of every label's duality gap before the block counts as solved. A
-block depends only on its labels and the seed, so neither the number of threads nor that of machines
+descent (``depl.sparse.duals``), until an exact check of every label's duality gap says so. A block
+depends only on its labels and the seed, so neither the number of threads nor that of machines
 changes the result.
 
 Two corrections follow the optimisation, both chosen on slices of EURLEX57K's and TIB-en's training
@@ -19,11 +18,11 @@ regulariser, are raised against those of common ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,27 +36,25 @@ from depl.core.scratch import GrowingMatrix, column_counts, portions
 from depl.core.storage import read_settings, write_json
 from depl.core.tensors import read_tensors, write_tensors
 from depl.sparse import _kernels
+from depl.sparse.duals import (
+    MOST_SWEEPS,
+    Compressed,
+    Loss,
+    Rows,
+    kernel_arrays,
+    solve_block,
+    unwritable,
+)
 
 _SETTINGS = ("loss", "C", "cull", "rare_bonus", "tol", "seed")
-
-Loss = Literal["squared_hinge", "hinge"]
 
 # Labels per block. The wider, the less time is spent iterating over a document's terms; beyond 64
 # labels (EURLEX57K: 8.5 MB of weights) a block exceeds the cache, and 128 are no faster per label.
 # Few labels are split into narrower blocks, so that no core waits long for another.
 _WIDE, _NARROW = 64, 32
 _FEW = 1_000
-_LINE = 16  # floats in a cache line; blocks are padded to whole lines
 
-_STILL = np.float32(3e-3)  # a document with a smaller step is skipped until the next full sweep
-_CALM = 0.1  # check the gap once no document changes by more than this
-_INNER = 0.3  # return to all documents when the largest change has shrunk to this share
-_SWEEPS = 10  # at most, over the changing documents between two sweeps over all of them
-_MAX_FULL_SWEEPS = 60
 _RANK_CHUNK = 256  # documents a worker ranks at a time
-
-
-_Compressed = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
 class OneVsAllSVM:
@@ -111,7 +108,7 @@ class OneVsAllSVM:
         self.tol = tol
         self.seed = seed
         self.n_threads = n_threads
-        self._turned: tuple[csr_array, _Compressed] | None = None
+        self._turned: tuple[csr_array, Compressed] | None = None
 
     def fit(self, X: csr_array, Y: csr_array, executor: Executor | None = None) -> Self:
         """Solve every label; X is documents x terms, Y documents x labels.
@@ -168,7 +165,7 @@ class OneVsAllSVM:
         worst = f"by up to {far.max():.1%}" if np.isfinite(far.max()) else "how far is not known"
         return (
             f"{len(far):,} of {np.count_nonzero(np.isfinite(self.bias_)):,} labels are not solved "
-            f"to within {tol:g} of their optimum after {_MAX_FULL_SWEEPS} sweeps ({worst}); "
+            f"to within {tol:g} of their optimum after {MOST_SWEEPS} sweeps ({worst}); "
             f"a smaller C, or the loss squared_hinge, is easier to solve"
         )
 
@@ -188,6 +185,12 @@ class OneVsAllSVM:
             svm._turned = svm.weights_, self._by_term()
         none = np.zeros(weights.shape[0], np.float32)
         svm.bias_, svm.gap_ = np.append(self.bias_, none), np.append(self.gap_, none)
+        return svm
+
+    def over_other_terms(self, convert: Callable[[csr_array], csr_array]) -> Self:
+        """The same SVM with all its weights converted: those of all labels are given at once."""
+        svm = copy(self)
+        svm.weights_ = convert(self.weights_)
         return svm
 
     def save(self, folder: Path) -> None:
@@ -210,34 +213,16 @@ class OneVsAllSVM:
             )
         return svm
 
-    def _by_term(self) -> _Compressed:
+    def _by_term(self) -> Compressed:
         """The weights term by term, as ranking reads them; transposed once per ``weights_``.
 
         Ranking a single text takes less time than transposing them.
         """
         if self._turned is None or self._turned[0] is not self.weights_:
             turned = self.weights_.tocsc()
-            arrays = _kernel_arrays(turned.indptr, turned.indices, turned.data)
+            arrays = kernel_arrays(turned.indptr, turned.indices, turned.data)
             self._turned = self.weights_, arrays
         return self._turned[1]
-
-
-class Rows:
-    """A csr matrix as the kernels take it."""
-
-    def __init__(self, X: csr_array) -> None:
-        data = X.data.astype(np.float32, copy=False)
-        self.arrays = _kernel_arrays(X.indptr, X.indices, data)
-        self.n_terms = int(X.shape[1])
-        norms = np.concatenate([_squares(some) for some in portions(X)]) + 1.0  # 1: the bias term
-        self.norms = unwritable(norms.astype(np.float32))
-
-
-def _squares(X: csr_array) -> NDArray[np.float32]:
-    """The squared length of each row."""
-    data = X.data.astype(np.float32, copy=False)
-    squares = csr_array((data * data, X.indices, X.indptr), shape=X.shape).sum(axis=1)
-    return np.asarray(squares, np.float32).ravel()
 
 
 def _rearranged(X: csr_array, place: NDArray[np.int64]) -> csr_array:
@@ -249,25 +234,6 @@ def _rearranged(X: csr_array, place: NDArray[np.int64]) -> csr_array:
         rows.sort_indices()
         moved.append(rows)
     return moved.whole(X.shape[1])
-
-
-def _kernel_arrays(
-    indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[np.float32]
-) -> _Compressed:
-    """Row or column pointers, indices and values, of the types the kernels are compiled for."""
-    wide, narrow = indptr.astype(np.int64), indices.astype(np.int32, copy=False)
-    return unwritable(wide), unwritable(narrow), unwritable(data)
-
-
-def unwritable(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, not to be written to.
-
-    What comes from another process through shared memory is so, too: the kernels are then compiled
-    once, for both.
-    """
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 @dataclass(frozen=True)
@@ -305,7 +271,7 @@ class _Ranked:
     """What all chunks of a ranking have in common."""
 
     documents: Rows
-    by_term: _Compressed
+    by_term: Compressed
     bias: NDArray[np.float32]
     k: int
 
@@ -328,55 +294,6 @@ def _solve(
     rng = np.random.default_rng([problem.seed, number])
     W, gap = solve_block(problem.documents, Y, rng, loss=problem.loss, C=problem.C, tol=problem.tol)
     return cull_small(W, problem.place, len(gap), problem.cull), W[-1, : len(gap)], gap
-
-
-def solve_block(
-    documents: Rows,
-    Y: csr_array,
-    rng: np.random.Generator,
-    *,
-    loss: Loss,
-    C: float,
-    tol: float,
-    still: np.float32 = _STILL,
-    calm: float = _CALM,
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Solve labels together; returns weights and gaps.
-
-    The weights are terms x labels, with the biases in the last row, and are padded with labels that
-    nobody asked for.
-    """
-    n_docs, n_labels = Y.shape
-    squared = loss == "squared_hinge"
-    upper = np.float32(np.inf) if squared else np.float32(C)
-    diagonal = np.float32(0.5 / C if squared else 0.0)
-    positives = (Y.indptr.astype(np.int64), Y.indices.astype(np.int32))
-    width = -(-n_labels // _LINE) * _LINE
-    W = np.zeros((documents.n_terms + 1, width), np.float32)
-    A = np.zeros((n_docs, width), np.float32)
-    arrays = (*documents.arrays, *positives, W, A)
-
-    def sweep(order: NDArray[np.int64]) -> tuple[int, float]:
-        moved = _kernels.sweep(*arrays, documents.norms, order, upper, diagonal, still)
-        return int(moved[0]), float(moved[1])
-
-    gap = np.full(n_labels, np.inf)
-    for _ in range(_MAX_FULL_SWEEPS):
-        order = rng.permutation(n_docs)
-        moving, farthest = sweep(order)
-        if farthest < calm:
-            primal, dual = _kernels.check(*arrays, np.float32(C), diagonal, squared)
-            gap = ((primal - dual) / primal)[:n_labels]
-            if gap.max() < tol:
-                break
-            calm, still = 0.7 * farthest, np.float32(min(float(still), 0.05 * farthest))
-        at_start = farthest
-        for _ in range(_SWEEPS):
-            if moving == 0 or farthest < _INNER * at_start:
-                break
-            order = rng.permutation(order[:moving])
-            moving, farthest = sweep(order)
-    return W, gap.astype(np.float32)
 
 
 def _blocks(order: NDArray[np.int64]) -> list[NDArray[np.int64]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from itertools import chain
 from pathlib import Path
@@ -34,6 +34,7 @@ from depl.core.texts import as_texts, checked_texts
 from depl.sparse import languages
 from depl.sparse.counting import add_columns, count_forms, count_on_disk
 from depl.sparse.languages import fold
+from depl.sparse.weighting import are_pairs, idf, scale
 from depl.sparse.words import WORD, Analyzer, Counter, counter, load_for, pair
 
 _logger = logging.getLogger("depl.sparse")
@@ -42,11 +43,9 @@ Pairs = Literal["auto", "yes", "no"]
 
 _SETTINGS = ("analyzer", "language", "pairs", "min_df", "max_df", "sublinear_tf")
 
-_PORTION = 4_096  # documents that are weighted at a time
 _SHORT = 300  # words of a text on average, for pairs to be taken
 _FEW = 3_000_000  # words of all texts together
 _LOOKED_AT = 1_000  # texts by which that is decided
-_PAIRS_WEIGHT = 0.7  # length of a document's vector of pairs, where that of its words is 1
 _PAIRS_MIN_DF = 2  # there are too many pairs that occur once
 
 
@@ -154,8 +153,7 @@ class TfidfFeatures:
         tf, n = summed.whole(len(terms)), len(texts)
         in_names = column_counts(csr_array(tf[n:])) > 0
         df = column_counts(tf) - column_counts(csr_array(tf[n:]))
-        least = np.where(_are_pairs(terms), max(self.min_df, _PAIRS_MIN_DF), self.min_df)
-        frequent, too_frequent = df >= least, df / max(n, 1) > self.max_df
+        frequent, too_frequent = df >= self._least(terms), df / max(n, 1) > self.max_df
         if not (frequent & ~too_frequent).any():
             raise CorpusError(
                 f"No term of the {n} training documents is in at least {self.min_df} of "
@@ -166,7 +164,7 @@ class TfidfFeatures:
         self.terms_ = [terms[j] for j in kept]
         common = np.flatnonzero(too_frequent)
         self.common_: list[str] | None = [terms[j] for j in common if " " not in terms[j]]
-        self.idf_ = (np.log((1 + n) / (1 + df[kept])) + 1).astype(np.float32)
+        self.idf_ = idf(n, df[kept])
         X = GrowingMatrix()
         for part in portions(tf, np.arange(n)):
             X.append(self._weigh(csr_array(part[:, kept])))
@@ -176,13 +174,46 @@ class TfidfFeatures:
         """Vectors of texts over the learned terms (documents x terms, float32)."""
         if not hasattr(self, "terms_"):
             raise NotFittedError(self)
-        texts = as_texts(texts)
-        column = {term.casefold(): j for j, term in enumerate(self.terms_)}
-        forms, counts = self._count_forms(texts)
+        forms, counts = self._count_forms(as_texts(texts))
+        return self._vectors(self._terms_of(forms), counts, self._columns())
+
+    def transform_all(self, texts: Sequence[str]) -> tuple[TfidfFeatures, csr_array]:
+        """The same with the words of further texts as terms, and the vectors of these texts.
+
+        Words in fewer than ``min_df`` of these texts, and pairs in only one, are no terms. The idf
+        of new terms is that of terms in no document of ``fit``; see ``recounted``.
+
+        Examples
+        --------
+        >>> features = TfidfFeatures(min_df=1, max_df=1.0, language="en").fit(["wine", "beer"])
+        >>> more, X = features.transform_all(["A monopile and wines"])
+        >>> more.terms_, X.shape
+        (['beer', 'wine', 'monopile'], (1, 3))
+        """
+        if not hasattr(self, "terms_"):
+            raise NotFittedError(self)
+        forms, counts = self._count_forms(as_texts(texts))
         terms = self._terms_of(forms)
-        columns = np.array([column.get(term.casefold(), -1) for term in terms], dtype=np.int64)
-        known = np.flatnonzero(columns >= 0)
-        return self._weigh(add_columns(csr_array(counts[:, known]), columns[known], len(column)))
+        columns = self._columns()
+        unknown = self._unknown(terms, columns)
+        place = {term.casefold(): i for i, term in enumerate(unknown)}
+        of_form = np.array([place.get(term.casefold(), -1) for term in terms], np.int64)
+        new = np.flatnonzero(of_form >= 0)
+        df = np.bincount(
+            add_columns(csr_array(counts[:, new]), of_form[new], len(place)).indices,
+            minlength=len(place),
+        )
+        frequent = df >= self._least(unknown)
+        added = [x for x, kept in zip(unknown, frequent, strict=True) if kept]
+        columns |= {term.casefold(): len(columns) + i for i, term in enumerate(added)}
+        more = self.with_terms(added, 0)
+        return more, more._vectors(terms, counts, columns)
+
+    def recounted(self, df: NDArray[np.integer], n: int) -> TfidfFeatures:
+        """The same with the idf of terms that are in so many of n documents."""
+        new = copy(self)
+        new.idf_ = idf(n, df)
+        return new
 
     def unknown_terms(self, texts: Sequence[str]) -> list[str]:
         """Words of texts, sorted, as terms that no document of ``fit`` has.
@@ -198,13 +229,22 @@ class TfidfFeatures:
         """
         if not hasattr(self, "terms_"):
             raise NotFittedError(self)
+        terms = self._terms_of(self._count_forms(as_texts(texts))[0])
+        grammar = {term.casefold() for term in self.stop_terms()}
+        words = [term for term in terms if " " not in term and term.casefold() not in grammar]
+        return self._unknown(words, self._columns())
+
+    def _unknown(self, terms: Sequence[str], known: Mapping[str, int]) -> list[str]:
+        """Terms that no document of ``fit`` has, sorted, each once."""
         if self.common_ is None:
             return []
-        known = {x.casefold() for x in (*self.terms_, *self.common_, *self.stop_terms())}
-        terms = self._terms_of(self._count_forms(as_texts(texts))[0])
-        words = (term for term in terms if " " not in term)
-        unknown = {word.casefold(): word for word in words if word.casefold() not in known}
-        return sorted(unknown.values())
+        common = {term.casefold() for term in self.common_}
+        folded = {term.casefold(): term for term in terms}
+        return sorted(x for key, x in folded.items() if key not in known and key not in common)
+
+    def _columns(self) -> dict[str, int]:
+        """The column of every term, by the term without regard to case."""
+        return {term.casefold(): j for j, term in enumerate(self.terms_)}
 
     def with_terms(self, terms: Sequence[str], n_documents: int) -> TfidfFeatures:
         """The same with further terms, behind the others, that none of n documents has."""
@@ -212,8 +252,7 @@ class TfidfFeatures:
             return self
         more = copy(self)
         more.terms_ = [*self.terms_, *terms]
-        never = np.full(len(terms), np.log(1 + n_documents) + 1, np.float32)
-        more.idf_ = np.concatenate([self.idf_, never])
+        more.idf_ = np.concatenate([self.idf_, idf(n_documents, np.zeros(len(terms)))])
         return more
 
     def save(self, folder: Path) -> None:
@@ -269,7 +308,7 @@ class TfidfFeatures:
 
     def word_weights(self) -> NDArray[np.float32]:
         """The idf of every term that is a single word; 0 for pairs of words."""
-        return np.where(_are_pairs(self.terms_), np.float32(0), self.idf_)
+        return np.where(are_pairs(self.terms_), np.float32(0), self.idf_)
 
     def stop_terms(self) -> frozenset[str]:
         """Terms that are words of grammar in the language of the texts, or lemmas of such words."""
@@ -295,23 +334,22 @@ class TfidfFeatures:
         """Tf-idf of counts, rows of length 1."""
         X = tf.astype(np.float32)
         X.sort_indices()
-        paired = _are_pairs(self.terms_)
-        # In portions, so that what is in double precision stays small.
-        for first in range(0, X.shape[0], _PORTION):
-            ends = X.indptr[first : first + _PORTION + 1]
-            values = X.data[ends[0] : ends[-1]]
-            if self.sublinear_tf:
-                values[:] = np.log(values) + 1
-            values *= self.idf_[X.indices[ends[0] : ends[-1]]]
-            rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-            # Words and pairs each get a length of their own, then both together length 1.
-            kind = 2 * rows + paired[X.indices[ends[0] : ends[-1]]]
-            squares = np.bincount(kind, values.astype(np.float64) ** 2, minlength=2 * len(ends) - 2)
-            lengths = np.sqrt(squares).reshape(-1, 2)
-            wanted = np.where(lengths > 0, (1.0, _PAIRS_WEIGHT), 0.0)
-            wanted /= np.maximum(np.sqrt((wanted**2).sum(axis=1, keepdims=True)), 1e-12)
-            values *= (wanted / np.maximum(lengths, 1e-12)).ravel()[kind]
-        return X
+        if self.sublinear_tf:
+            np.log(X.data, out=X.data)
+            X.data += 1
+        return scale(X, self.idf_, are_pairs(self.terms_))
+
+    def _vectors(
+        self, terms: Sequence[str], counts: csr_array, columns: Mapping[str, int]
+    ) -> csr_array:
+        """Tf-idf of counts of forms, which belong to these terms."""
+        places = np.array([columns.get(term.casefold(), -1) for term in terms], dtype=np.int64)
+        known = np.flatnonzero(places >= 0)
+        return self._weigh(add_columns(csr_array(counts[:, known]), places[known], len(columns)))
+
+    def _least(self, terms: Sequence[str]) -> NDArray[np.int64]:
+        """In how many documents each of these must be to be a term."""
+        return np.where(are_pairs(terms), max(self.min_df, _PAIRS_MIN_DF), self.min_df)
 
     def _terms_of(self, forms: Sequence[str]) -> list[str]:
         if self.analyzer != "simplemma":
@@ -325,10 +363,6 @@ class TfidfFeatures:
 
     def _counter(self) -> Counter:
         return counter(self.analyzer, self.language_, self.pairs_)
-
-
-def _are_pairs(terms: Sequence[str]) -> NDArray[np.bool_]:
-    return np.fromiter((" " in term for term in terms), np.bool_, len(terms))
 
 
 def _are_short(texts: Sequence[str]) -> bool:

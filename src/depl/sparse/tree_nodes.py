@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, hstack
 
-from depl.sparse.svm import Loss, Rows, cull_small, solve_block
+from depl.sparse.duals import Loss, Rows, solve_block
+from depl.sparse.svm import cull_small
 from depl.sparse.tree_shape import Shape, own_terms
 
 # Weaker than those of one-vs-all: on 1,500 documents of EURLEX57K and TIB-en no score is lower by
 # more than 0.2 points, and solving takes a third less time.
-_STILL = np.float32(2e-2)  # a document with a smaller step is skipped until the next full sweep
+_STILL = 2e-2  # a document with a smaller step is skipped until the next full sweep
 _CALM = 0.5  # check the gap once no document changes by more than this
 
 

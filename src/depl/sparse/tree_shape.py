@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, diags_array
 
 from depl.core.executor import Executor, LocalExecutor
 from depl.sparse import _tree_kernels
-from depl.sparse.svm import unwritable
+from depl.sparse.duals import unwritable
 
 _LEAF = 100  # labels under one node, at most
 _HALVINGS = 4  # between two levels that are kept
