@@ -164,6 +164,12 @@ def fitted_run(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture
+def figures_in_one_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports are written in half the time; the tests of reports look at both sizes."""
+    monkeypatch.setattr("depl.evaluation.html.SIZES", ("wide",))
+
+
+@pytest.fixture
 def own_run(fitted_run: Path, tmp_path: Path) -> Path:
     """A copy of the fitted run that a test may change."""
     return Path(shutil.copytree(fitted_run, tmp_path / "own"))

@@ -6,6 +6,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def figures_in_one_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports are written in half the time; the tests of reports look at both sizes."""
-    monkeypatch.setattr("depl.evaluation.html.SIZES", ("wide",))
+def quick_reports(figures_in_one_size: None) -> None:
+    """Commands that write reports are quicker."""

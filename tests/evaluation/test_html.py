@@ -131,6 +131,7 @@ def test_scores_and_counts_are_on_the_page_with_the_best_in_bold(html, reports):
     assert rows["1–100"][2:] == [f"{report.bins[0].macro_f1:.2f}" for report in reports]
 
 
+@pytest.mark.usefixtures("figures_in_one_size")
 def test_label_counts_get_rows_of_their_own_where_runs_differ(tmp_path, reports):
     bands = {name: dict(band) for name, band in reports[1].bands.items()}
     bands["1-9"]["labels"] = 1
@@ -138,6 +139,7 @@ def test_label_counts_get_rows_of_their_own_where_runs_differ(tmp_path, reports)
     assert ["labels", str(reports[0].bands["1-9"]["labels"]), "1"] in rows
 
 
+@pytest.mark.usefixtures("figures_in_one_size")
 def test_names_title_and_details_are_escaped(tmp_path, reports):
     nasty = '<script>alert(\'&"\')</script> id="x" $a$ #1d6fb8 \x00'
     odd = [replace(reports[0], name=nasty), replace(reports[1], name="_日本語 {title}")]
@@ -168,6 +170,7 @@ def test_colours_follow_light_and_dark_mode(html):
     assert set(re.findall(r"#[0-9a-f]{6}", figures)) == set()
 
 
+@pytest.mark.usefixtures("figures_in_one_size")
 def test_every_css_variable_that_is_used_is_defined_for_both_modes(tmp_path, reports):
     html = page_of(tmp_path / "r.html", reports * 5)
     light, dark = re.findall(r":root \{(.*?)\}", html, flags=re.DOTALL)
@@ -193,6 +196,7 @@ def test_figures_are_saved_as_svg_with_a_legend(tmp_path, reports):
         assert "Macro-F1@5" in text
 
 
+@pytest.mark.usefixtures("figures_in_one_size")
 @pytest.mark.parametrize("runs", [1, 9])
 def test_one_run_and_many_runs_fit(tmp_path, reports, runs):
     many = [replace(reports[i % 2], name=f"run number {i}") for i in range(runs)]
@@ -200,12 +204,14 @@ def test_one_run_and_many_runs_fit(tmp_path, reports, runs):
     assert all(page.text.count(f"run number {i}") >= 4 for i in range(runs))
 
 
+@pytest.mark.usefixtures("figures_in_one_size")
 def test_reports_at_other_cut_offs_and_of_other_label_sets_stand_side_by_side(tmp_path, reports):
     shorter = replace(reports[1], ks=(1, 3), bins=reports[1].bins[:1])
     page = Page(page_of(tmp_path / "r.html", [reports[0], shorter]))
     assert "–" in [cell for row in page.rows for cell in row]
 
 
+@pytest.mark.usefixtures("figures_in_one_size")
 def test_a_split_without_labels_has_a_page_too(tmp_path):
     labels = LabelSet([])
     corpus = Corpus.from_rows(["1"], ["text"], [[]], labels)

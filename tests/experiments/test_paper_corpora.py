@@ -22,7 +22,7 @@ from depl.evaluation.scores import evaluate, popularity
 from depl.run.config import Config
 from depl.run.folder import Run
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "figures_in_one_size")
 
 PAGE = Path(__file__).parents[2] / "docs" / "paper-corpora.md"
 WORDS_A_LABEL = 2

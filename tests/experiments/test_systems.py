@@ -55,7 +55,7 @@ def first_is_right(ranking, Y):
 def test_lightxml_learns_and_uses_its_averaged_weights(bert, corpus, tokens):
     from systems.lightxml import LightXML
 
-    settings = {"epochs": 30, "lr": 3e-3, "dropout": 0.1, "swa_from": 20, "swa_every": 5}
+    settings = {"epochs": 20, "lr": 3e-3, "dropout": 0.1, "swa_from": 10, "swa_every": 5}
     model = LightXML(bert, 10, **settings).fit(tokens, corpus.Y)
     ranking = model.rank(tokens, 3)
     assert ranking.indices.shape == (120, 3)
@@ -91,7 +91,7 @@ def test_aplc_learns_head_and_tail(bert, corpus, tokens):
     from systems.aplc import APLC
 
     counts = corpus.label_counts
-    model = APLC(bert, counts, epochs=40, rates=(3e-3, 1e-2, 3e-2)).fit(tokens, corpus.Y)
+    model = APLC(bert, counts, epochs=25, rates=(3e-3, 1e-2, 3e-2)).fit(tokens, corpus.Y)
     assert first_is_right(model.rank(tokens, 3), corpus.Y) > 0.9
     tail = np.argsort(-counts, kind="stable")[5:]
     found = set(model.rank(tokens, 1).indices.ravel().tolist())
