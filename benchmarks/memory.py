@@ -1,4 +1,4 @@
-"""What a command takes, with all its processes: peak memory and seconds, stage by stage for a fit.
+"""What a command takes, with all its processes: memory and CPU seconds, stage by stage for a fit.
 
     python benchmarks/memory.py --run RUN -- depl fit CORPUS --out RUN --config sparse
     python benchmarks/memory.py -- depl predict RUN texts.jsonl --output labels.jsonl
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ class Taken:
     """What a stage has taken so far."""
 
     seconds: float = 0.0
+    cpu: float = 0.0
     own: float = 0.0
     mapped: float = 0.0
 
@@ -57,6 +59,18 @@ def memory(pid: int) -> tuple[float, float]:
     return own / 2**20, mapped / 2**20
 
 
+def cpu_seconds(pid: int) -> float:
+    """Of all processes, and of those that have ended."""
+    ticks = 0
+    for process in tree(pid):
+        try:
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def stage(run: Path | None) -> str:
     """Which stage of a run is being made; what comes before the first is reading."""
     if run is None:
@@ -70,17 +84,18 @@ def watch(
 ) -> int:
     """Run a command, note what each stage takes, and give its exit code."""
     child = subprocess.Popen(command)
-    before = time.monotonic()
+    before, spent = time.monotonic(), 0.0
     name = stage(run)
     while child.poll() is None:
         own, mapped = memory(child.pid)
-        now = time.monotonic()
+        now, cpu = time.monotonic(), max(spent, cpu_seconds(child.pid))
         making = stage(run)
         name = making if making != "reading" or name == "reading" else name
         taken = found.setdefault(name, Taken())
         taken.seconds += now - before
+        taken.cpu += cpu - spent
         taken.own, taken.mapped = max(taken.own, own), max(taken.mapped, mapped)
-        before = now
+        before, spent = now, cpu
         if limit is not None and own > limit:
             print(f"more than {limit} GiB", file=sys.stderr)
             child.terminate()
@@ -102,10 +117,12 @@ def main() -> None:
         code = watch(args.command, args.run, args.limit, found)
     except KeyboardInterrupt:  # what is known until here
         code = 130
-    print("| stage | seconds | GiB | GiB with mapped files |\n| --- | --- | --- | --- |")
+    print("| stage | seconds | CPU s | GiB | GiB with mapped files |")
+    print("| --- | --- | --- | --- | --- |")
     for name, taken in found.items():
         both = taken.own + taken.mapped
-        print(f"| {name} | {taken.seconds:.0f} | {taken.own:.2f} | {both:.2f} |")
+        times = f"{taken.seconds:.0f} | {taken.cpu:.0f}"
+        print(f"| {name} | {times} | {taken.own:.2f} | {both:.2f} |")
     if args.json is not None:
         args.json.write_text(json.dumps({name: vars(x) for name, x in found.items()}, indent=1))
     sys.exit(code)
