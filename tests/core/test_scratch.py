@@ -25,6 +25,7 @@ def nothing_fits(monkeypatch):
     """Limits so low that matrices and texts of a test go to disk, in many portions."""
     monkeypatch.setattr(scratch, "_PORTION", 7)
     monkeypatch.setattr(scratch, "_SMALL", 5)
+    monkeypatch.setattr(scratch, "_PASSING", 5)
     monkeypatch.setattr(scratch, "FEW", 50)
     monkeypatch.setattr(scratch, "_TOGETHER", 1_000)
 
@@ -71,6 +72,7 @@ def test_fitting_on_disk_gives_the_same(dataset: Dataset, nothing_fits):
     with pytest.MonkeyPatch.context() as usual:
         usual.setattr(scratch, "_PORTION", 10_000)
         usual.setattr(scratch, "_SMALL", 1 << 24)
+        usual.setattr(scratch, "_PASSING", 1 << 24)
         expected = TfidfFeatures(n_jobs=1).fit_transform(texts)
         assert (expected != X).nnz == 0
         np.testing.assert_array_equal(groups, sibling_groups(expected))

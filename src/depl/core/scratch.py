@@ -26,6 +26,7 @@ from depl.core.texts import FEW, TextsOnDisk
 
 _PORTION = 16_384  # rows of a matrix that are worked on at a time
 _SMALL = 1 << 24  # entries of a matrix that is kept in memory: 128 MiB
+_PASSING = 1 << 22  # and of one that is only gone through, once or twice
 _TOGETHER = 1 << 24  # characters of texts that are read together
 
 
@@ -72,6 +73,11 @@ def _folder() -> Path:
 class GrowingMatrix:
     """A csr matrix of any size whose rows are appended one portion after the other.
 
+    Parameters
+    ----------
+    passing : bool
+        Whether it is only gone through once or twice: it is then on disk sooner.
+
     Examples
     --------
     >>> rows = GrowingMatrix()
@@ -81,7 +87,8 @@ class GrowingMatrix:
     [[0.0, 2.0], [1.0, 0.0], [3.0, 0.0]]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, passing: bool = False) -> None:
+        self._most = _PASSING if passing else _SMALL
         self._kept: list[tuple[NDArray[np.float32], NDArray[np.int32]]] = []
         self._n_kept = 0  # entries
         self._files: tuple[ScratchFile, ScratchFile] | None = None
@@ -94,7 +101,7 @@ class GrowingMatrix:
         )
         self._n_kept += rows.nnz
         self._lengths.append(np.diff(rows.indptr).astype(np.int64))
-        if self._files is not None or self._n_kept > _SMALL:
+        if self._files is not None or self._n_kept > self._most:
             self._write()
 
     def whole(self, n_columns: int) -> csr_array:

@@ -46,7 +46,7 @@ def count_on_disk(
 ) -> tuple[list[str], csr_array]:
     """As ``count_forms``, for so many texts in total; the counts are on disk, and mapped."""
     position: defaultdict[str, int] = defaultdict(count().__next__)
-    counts = GrowingMatrix()
+    counts = GrowingMatrix(passing=True)
     for part in _counted(counter, texts, total, position, jobs, executor):
         counts.append(part)
     return list(position), counts.whole(len(position))

@@ -147,9 +147,10 @@ class TfidfFeatures:
         terms = sorted(set(of_form))
         position = {term: j for j, term in enumerate(terms)}
         column_of_form = np.array([position[term] for term in of_form], dtype=np.int64)
-        summed = GrowingMatrix()
+        summed = GrowingMatrix(passing=True)
         for part in portions(counted):
             summed.append(add_columns(part, column_of_form, len(terms)))
+        del counted
         tf, n = summed.whole(len(terms)), len(texts)
         in_names = column_counts(csr_array(tf[n:])) > 0
         df = column_counts(tf) - column_counts(csr_array(tf[n:]))
