@@ -15,7 +15,7 @@ from scipy.special import logit
 
 from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.core.ranking import Ranking
-from depl.evaluation.metrics import inverse_propensities, precision_and_psp
+from depl.evaluation.metrics import Hits, inverse_propensities, precision_and_psp
 from depl.fusion.calibration import calibration_error
 from depl.fusion.candidates import candidate_pairs
 from depl.fusion.fusion import Fusion
@@ -208,26 +208,53 @@ def skewed(seed, n=400):
     return rankings, csr_array(truth.astype(np.float32)), (share * 9 * n).astype(int)
 
 
-def test_odds_are_multiplied_by_a_power_of_the_inverse_propensity():
+def test_rare_labels_are_favoured_in_the_order_and_not_in_the_probabilities():
     rankings, Y, counts = skewed(2, n=900)
     favouring = Fusion(iterations=30, head_loss=100).fit(rankings, Y, counts, 8100)
     assert favouring.favour_ > 0
     plain = Fusion(iterations=30, head_loss=0).fit(rankings, Y, counts, 8100)
     assert plain.favour_ == 0
     inverse = inverse_propensities(counts, 8100)
+    ranked, usual = (x.rank(rankings, counts, N_LABELS) for x in (favouring, plain))
+    assert np.any(np.diff(ranked.scores[:, :5], axis=1) > 0)
+    slope, offset = favouring._line
+    for row in range(100):
+        found, expected = (
+            dict(zip(x.indices[row], x.scores[row], strict=True)) for x in (ranked, usual)
+        )
+        assert found == expected
+        n = int(np.sum(ranked.indices[row] >= 0))
+        log_odds = (logit(ranked.scores[row, :n].astype(np.float64)) - offset) / slope
+        raised = log_odds + favouring.favour_ * np.log(inverse[ranked.indices[row, :n]])
+        assert np.all(np.diff(raised) < 1e-3)  # the scores have seven digits
 
-    def log_odds(fusion):
-        """By document and label; NaN where the label is no candidate."""
-        ranked, (slope, offset) = fusion.rank(rankings, counts, N_LABELS), fusion._line
-        out = np.full((len(ranked), N_LABELS + 1), np.nan)
-        scores = np.where(ranked.indices >= 0, ranked.scores, np.nan).astype(np.float64)
-        np.put_along_axis(out, ranked.indices, (logit(scores) - offset) / slope, axis=1)
-        return out[:, :-1]
 
-    raised = log_odds(favouring) - log_odds(plain)
-    expected = np.broadcast_to(favouring.favour_ * np.log(inverse), raised.shape)
-    listed = np.isfinite(raised)
-    np.testing.assert_allclose(raised[listed], expected[listed], atol=2e-2)
+def test_probabilities_are_calibrated_for_rare_and_for_frequent_labels():
+    rankings, Y, counts = skewed(2, n=1800)
+    some, others = slice(0, 900), slice(900, 1800)
+    fusion = Fusion(head_loss=100).fit(cut(rankings, some), Y[some], counts, 8100)
+    assert fusion.favour_ > 0
+    ranked = fusion.rank(cut(rankings, others), counts, 5)
+    right = Hits.of(ranked.indices, Y[others]).correct
+    rare = counts[ranked.indices] < np.median(counts)
+    for those in (rare, ~rare):
+        assert abs(ranked.scores[those].mean() - right[those].mean()) < 0.02
+
+
+def test_further_labels_take_their_place_among_the_others(fitted):
+    fusion, rankings, _, counts = fitted
+    usual = fusion.rank(rankings, counts, 10)
+    certain, hopeless = N_LABELS, N_LABELS + 1
+    counts = np.append(counts, [0, 0])
+    further = Ranking(
+        np.tile(np.array([certain, hopeless], np.int32), (len(usual), 1)),
+        np.tile(np.array([1 - 1e-6, 1e-6], np.float32), (len(usual), 1)),
+    )
+    ranked = fusion.rank(rankings, counts, 10, further)
+    np.testing.assert_array_equal(ranked.indices[:, 0], certain)
+    np.testing.assert_array_equal(ranked.indices[:, 1:], usual.indices[:, :-1])
+    np.testing.assert_array_equal(ranked.scores[:, 1:], usual.scores[:, :-1])
+    np.testing.assert_allclose(ranked.scores[:, 0], 1 - 1e-6)
 
 
 def test_rare_labels_rise_and_the_head_loses_no_more_than_it_may():

@@ -98,6 +98,7 @@ def test_a_changed_setting_redoes_its_stage_and_those_behind_it(corpus, tmp_path
         "done",
         "done",
         "done",
+        "done",
     ]
     assert contents(tmp_path / "run") != undisturbed
     events_of(corpus, tmp_path / "run")
@@ -111,7 +112,7 @@ def test_the_reason_for_redoing_is_told(corpus, tmp_path):
     pipeline.fit(corpus, tmp_path / "run", config, observe=told.append)
     started = {e.stage: e.detail for e in told if e.kind == "started"}
     why = "made again: a stage that it needs has changed"
-    behind = dict.fromkeys(["held_out", "descriptions", "fusion"], why)
+    behind = dict.fromkeys(["held_out", "characters", "descriptions", "fusion"], why)
     assert started == {"linear": "made again: C 0.7 -> 2.0", **behind}
 
 
@@ -123,6 +124,7 @@ def test_from_redoes_what_is_valid(corpus, tmp_path, undisturbed):
         "kept",
         "done",
         "kept",
+        "done",
         "done",
         "done",
         "done",

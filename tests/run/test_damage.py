@@ -32,6 +32,9 @@ READ = (
     "features/tfidf.json",
     "linear/svm.json",
     "linear/svm.safetensors",
+    "characters/final/characters.safetensors",
+    "characters/final/svm.json",
+    "characters/final/svm.safetensors",
     "descriptions/names.safetensors",
     "descriptions/descriptions.parquet",
     "fusion/fusion.json",
@@ -104,7 +107,7 @@ def test_a_repair_that_gives_other_bytes_also_makes_what_rests_on_it(own_run: Pa
     files = manifest["stages"]["linear"]["files"]
     files["svm.safetensors"]["sha256"] = "of another machine"
     Run(own_run).write_manifest(manifest)
-    assert made_again(own_run) == ["linear", "held_out", "descriptions", "fusion"]
+    assert made_again(own_run) == ["linear", "held_out", "characters", "descriptions", "fusion"]
 
 
 def test_a_stage_folder_that_is_gone_is_no_unfinished_run(own_run: Path):

@@ -67,8 +67,8 @@ def test_a_fit_brings_it_to_this_format(kept: Path):
     before = json.loads((kept / "run" / "manifest.json").read_text())["format_version"]
     fit(None, kept / "run", observe=lambda e: events.update({e.stage: e.kind}))
     assert events["corpus"] == "kept"
-    # Of format 3, what depends on settings that are new since then is made again.
-    assert set(events.values()) == ({"kept"} if before == FORMAT_VERSION else {"kept", "done"})
+    # What depends on settings that are new since then is made again.
+    assert set(events.values()) == {"kept", "done"}
     manifest = json.loads((kept / "run" / "manifest.json").read_text())
     assert (manifest["format_version"], manifest["depl"]) == (FORMAT_VERSION, __version__)
     assert all(stage["files"] for stage in manifest["stages"].values())

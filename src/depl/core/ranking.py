@@ -34,7 +34,8 @@ class Ranking:
     indices : array of shape (n_documents, k), int32
         Label positions, best first; -1 where a document has fewer than k.
     scores : array of shape (n_documents, k), float32
-        Their scores, never increasing along a row; -inf in the padding.
+        Their scores; -inf in the padding. They never increase along a row, except where a fusion
+        favours rare labels: a rare label may precede one that is more probable.
     labels : LabelSet or None
         What the positions mean, where it is known: a model's suggestions have it.
 
@@ -90,8 +91,11 @@ class Ranking:
         scores: NDArray[np.floating],
         n_documents: int,
         k: int,
+        order: NDArray[np.floating] | None = None,
     ) -> Ranking:
         """Top k of scored (document, label) pairs, each given once.
+
+        By their scores, or by what ``order`` says.
 
         Examples
         --------
@@ -101,8 +105,8 @@ class Ranking:
                [ 2,  4]], dtype=int32)
         """
         out = cls.empty(n_documents, k)
-        order = np.lexsort((labels, -scores, rows))
-        rows, labels, scores = rows[order], labels[order], scores[order]
+        best_first = np.lexsort((labels, -(scores if order is None else order), rows))
+        rows, labels, scores = rows[best_first], labels[best_first], scores[best_first]
         place = np.arange(len(rows)) - np.searchsorted(rows, rows)
         kept = place < k
         out.indices[rows[kept], place[kept]] = labels[kept]

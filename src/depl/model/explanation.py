@@ -218,10 +218,9 @@ def fused(
     apart: tuple[Mapping[str, Ranking], Ranking | None],
     k: int,
 ) -> Ranking:
-    """The k most probable of all labels, from what ``State.rank_apart`` gives."""
+    """The k best of all labels, from what ``State.rank_apart`` gives."""
     rankings, new = apart
-    ranking = fusion.rank(rankings, state.train_counts, k)
-    return ranking if new is None else ranking.merged(new, k)
+    return fusion.rank(rankings, state.train_counts, k, new)
 
 
 def matched_keywords(state: State, text: str, position: int) -> list[Match]:

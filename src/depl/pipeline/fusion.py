@@ -17,6 +17,9 @@ def make_fusion(work: Work) -> None:
     X, depth = run.train_vectors()[held_out], config.fusion.depth
     rankings = {"svm": run.rank_held_out(X, fold, depth, work.executor)}
     rankings |= run.names().both(X, depth)
+    by_characters = run.held_out_characters()
+    if by_characters is not None:
+        rankings["characters"] = by_characters.top(depth)
     rests = [run.slice.rest(f) for f in range(run.slice.n_folds)]
     counts = np.stack([np.bincount(run.Y[x].indices, minlength=run.Y.shape[1]) for x in rests])
     if config.neural:

@@ -13,15 +13,18 @@ from scipy.sparse import csr_array
 
 from depl.core import storage
 from depl.core.corpus import LabelSet, held_out_folds
+from depl.core.ranking import Ranking
 from depl.core.scratch import column_counts, rows_of
 from depl.pipeline.work import Work
 from depl.run.config import Config
-from depl.run.folder import FOLDS, Run, write_matrix, write_slice
+from depl.run.folder import FOLDS, Run, write_characters, write_matrix, write_slice
+from depl.sparse.characters import DEPTH, CharacterFeatures, CharacterSVM
 from depl.sparse.keywords import Descriptions, count_words
 from depl.sparse.label_tree import linear_model
 from depl.sparse.languages import AUTO
 from depl.sparse.names import NameMatch, names_and_owners
 from depl.sparse.siblings import sibling_groups
+from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.tuning import choose_C
 
@@ -82,6 +85,31 @@ def make_held_out(work: Work) -> None:
         rest = run.slice.rest(fold)
         svm = linear_model(Y=Y, **settings).fit(rows_of(X, rest), Y[rest], work.executor)
         svm.save(work.folder / str(fold))
+
+
+def make_characters(work: Work) -> str:
+    """The SVM on characters, and what others, without the documents held out, say of those."""
+    run, n = work.run, work.run.Y.shape[0]
+    if n > work.config.characters.documents:
+        return f"left out: more than {work.config.characters.documents:,} documents"
+    features = CharacterFeatures()
+    X, Y = features.fit_transform(run.train_texts()), run.Y
+    if not X.nnz:
+        return "left out: no sequence of four characters is in two documents"
+    settings = _svm_settings(work.config) | {"C": run.svm().C}
+    del settings["C_grid"]
+
+    def fitted(rows: NDArray[np.int64]) -> OneVsAllSVM:
+        return linear_model(Y=Y, **settings).fit(X[rows], Y[rows], work.executor)
+
+    rankings = []
+    for fold in range(run.slice.n_folds):
+        held_out = X[np.flatnonzero(run.slice.fold == fold)]
+        rankings.append(fitted(run.slice.rest(fold)).rank(held_out, DEPTH, work.executor))
+    order = np.argsort(run.slice.fold[run.slice.held_out], kind="stable")
+    final = CharacterSVM(features, fitted(np.arange(n)))
+    write_characters(work.folder, final, Ranking.concatenate(rankings).take(np.argsort(order)))
+    return f"{X.shape[1]:,} sequences"
 
 
 def make_descriptions(work: Work) -> None:

@@ -108,6 +108,13 @@ STAGES = (
         "held_out", sparse.make_held_out, ("corpus", "features", "linear", "slice"), lambda c: {}
     ),
     Stage(
+        "characters",
+        sparse.make_characters,
+        ("corpus", "linear", "slice"),
+        lambda c: c.section("characters"),
+        lambda c: c.characters.documents > 0,
+    ),
+    Stage(
         "descriptions",
         sparse.make_descriptions,
         ("corpus", "features", "linear", "held_out"),
@@ -148,7 +155,7 @@ STAGES = (
         "fusion",
         fusion.make_fusion,
         (
-            *("corpus", "features", "slice", "held_out", "descriptions"),
+            *("corpus", "features", "slice", "held_out", "characters", "descriptions"),
             *("documents", "label_texts", "encoder"),
         ),
         lambda c: c.section("fusion") | {"neighbours": c.section("neighbours"), "seed": c.seed},

@@ -64,6 +64,15 @@ class LinearConfig(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CharactersConfig(Section):
+    """A second linear SVM, on sequences of four characters."""
+
+    documents: int = setting(
+        10_000, "fit it where there are at most so many training documents; 0: never", ge=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class DescriptionsConfig(Section):
     """Keywords and pseudo descriptions of the labels."""
 
@@ -234,6 +243,7 @@ class Config(Section):
     )
     features: FeaturesConfig = field(default_factory=FeaturesConfig)
     linear: LinearConfig = field(default_factory=LinearConfig)
+    characters: CharactersConfig = field(default_factory=CharactersConfig)
     descriptions: DescriptionsConfig = field(default_factory=DescriptionsConfig)
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     classifier: ClassifierConfig = field(default_factory=ClassifierConfig)

@@ -49,7 +49,7 @@ from depl.core.executor import Executor
 from depl.core.hashes import FileRecord, first_difference
 from depl.core.locks import locked
 from depl.core.ranking import Ranking
-from depl.core.tensors import read_ranking, read_tensors, write_tensors
+from depl.core.tensors import read_ranking, read_tensors, write_ranking, write_tensors
 from depl.core.texts import TextsOnDisk
 from depl.fusion.fusion import Fusion
 from depl.fusion.newcomers import NewcomerModel
@@ -59,6 +59,7 @@ from depl.neural.tokens import Texts, Tokens
 from depl.run import manifest
 from depl.run.config import Config
 from depl.run.learned import LearnedStates
+from depl.sparse.characters import CharacterSVM
 from depl.sparse.keywords import Descriptions
 from depl.sparse.label_tree import load_linear
 from depl.sparse.names import NameMatch
@@ -68,6 +69,7 @@ from depl.sparse.tfidf import TfidfFeatures
 LABELS, TRAIN, _Y, _X = "labels.parquet", "train.parquet", "Y.safetensors", "X.safetensors"
 _ASIDE, _COLUMNS = "aside.parquet", "columns.json"
 STATES = "states.safetensors"
+_HELD_OUT = "held_out.safetensors"
 
 Fold = Literal["held_out", "final"]
 FOLDS: tuple[Fold, ...] = ("held_out", "final")
@@ -292,6 +294,22 @@ class Run:
         folder = self.verified("held_out", str(fold)) / str(fold)
         return load_linear(folder, n_threads=self.threads)
 
+    def characters(self) -> CharacterSVM | None:
+        """The SVM on characters; None where the run has none."""
+        if not self._has_characters():
+            return None
+        folder = self.verified("characters", "final") / "final"
+        return CharacterSVM.load(folder, n_threads=self.threads)
+
+    def held_out_characters(self) -> Ranking | None:
+        """How SVMs on characters that have not seen them rank the documents that are held out."""
+        if not self._has_characters():
+            return None
+        return read_ranking(self.verified("characters", _HELD_OUT) / _HELD_OUT)
+
+    def _has_characters(self) -> bool:
+        return self.has("characters") and _HELD_OUT in self.files("characters")
+
     def rank_held_out(
         self, X: csr_array, fold: NDArray[np.int64], k: int, executor: Executor | None = None
     ) -> Ranking:
@@ -380,6 +398,12 @@ def _matrix(path: Path) -> csr_array:
 def write_matrix(path: Path, matrix: csr_array) -> None:
     """Write a sparse matrix such as Y or X."""
     write_tensors(path, {"matrix": matrix})
+
+
+def write_characters(folder: Path, final: CharacterSVM, held_out: Ranking) -> None:
+    """Write the SVM on characters, and how others rank the documents that are held out."""
+    final.save(folder / "final")
+    write_ranking(folder / _HELD_OUT, held_out)
 
 
 def write_slice(folder: Path, fold: NDArray[np.int64]) -> None:

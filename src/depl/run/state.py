@@ -21,6 +21,7 @@ from depl.core.ranking import Ranking
 from depl.core.texts import as_texts
 from depl.run.folder import Run
 from depl.run.newcomers import Newcomers
+from depl.sparse.characters import CharacterSVM
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
@@ -60,6 +61,8 @@ class State:
         How many training documents there were.
     newcomers : Newcomers or None
         Labels that were added since, where there are any and the run has probabilities.
+    characters : CharacterSVM or None
+        The SVM on characters, where the run has one.
     """
 
     labels: LabelSet
@@ -73,6 +76,7 @@ class State:
     removed: Mapping[int, str] = field(default_factory=dict)
     n_train: int = 0
     newcomers: Newcomers | None = None
+    characters: CharacterSVM | None = None
 
     @classmethod
     def load(cls, run: Run, parts: Sequence[str]) -> State:
@@ -93,6 +97,7 @@ class State:
             descriptions=described.texts,
             keywords=described.keywords,
             retriever=_load_retriever(run, parts) if "retrieval" in parts else None,
+            characters=run.characters() if "characters" in parts else None,
         )
         state._check_sizes(run)
         return state
@@ -109,6 +114,8 @@ class State:
             and {len(self.features.idf_), weights.shape[1], names.shape[1]} == {terms}
             and self.names.owner.max(initial=-1) < labels
         )
+        if right and self.characters is not None:
+            right = self.characters.svm.weights_.shape[0] == labels
         if right and self.retriever is not None:
             neural = self.retriever.retriever
             indices = [x for x in (neural.labels, neural.names) if x is not None]
@@ -161,11 +168,12 @@ class State:
         if vectors is None:
             vectors = self.encode(texts)
         rankings = {"svm": self.svm.rank(X, k), **self.names.both(X, k)}
+        found, deep = {}, k + len(self.removed)  # what follows still ranks labels that were removed
+        if self.characters is not None:
+            found["characters"] = self.characters.rank(texts, deep)
         if self.retriever is not None and vectors is not None:
-            # The classification head still ranks labels that were removed.
-            found = self.retriever.retriever.rank(vectors, k + len(self.removed))
-            rankings |= {name: self._there(ranking, k) for name, ranking in found.items()}
-        return rankings
+            found |= self.retriever.retriever.rank(vectors, deep)
+        return rankings | {name: self._there(ranking, k) for name, ranking in found.items()}
 
     def rank_jointly(self, vectors: Vectors, k: int) -> Ranking:
         """The k best labels by the paper's DEPL+c."""

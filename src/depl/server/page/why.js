@@ -12,6 +12,11 @@ const SHOWN_RELATIVES = 8;
 // By the name of a part: a short name, what it is, and what it is in a sentence.
 const PARTS = {
   svm: ["Words", "the words of the text, weighed by a linear model", "the words of the text"],
+  characters: [
+    "Parts of words",
+    "parts of the words of the text, weighed by a linear model",
+    "parts of its words",
+  ],
   names: ["Label name", "whether the label's names occur in the text", "its name in the text"],
   "name coverage": [
     "Words of name",
