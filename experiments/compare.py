@@ -33,6 +33,7 @@ from measured import (
     read_systems,
     tail_scores,
 )
+from scipy.sparse import csr_array
 
 import depl
 from depl.core.corpus import Dataset
@@ -45,6 +46,7 @@ NEURAL = {"lightxml": "LightXML", "aplc": "APLC"}
 SYSTEMS = SPARSE | NEURAL
 SEEDLESS = ("dismec",)  # it finds the same optimum, whatever the order
 Settings = dict[str, Any]
+Vectors = tuple[csr_array, csr_array]
 
 
 class Found(NamedTuple):
@@ -65,15 +67,27 @@ def main() -> None:
         return
     if args.at_once and len(args.systems) + len(args.recipe) > 1:
         sys.exit(_at_once(args))
+    vectors = _vectors(data, args) if any(x in SPARSE for x in args.systems) else None
     for system in args.systems:
         seed = None if system in SEEDLESS else args.seed
-        _measure(system, {SYSTEMS[system]}, seed, data, args)
+        _measure(system, {SYSTEMS[system]}, seed, data, args, vectors)
     for recipe in args.recipe:
         _measure(recipe, {f"classifier, {recipe}"}, args.seed, data, args)
 
 
+def _vectors(data: Dataset, args: argparse.Namespace) -> Vectors:
+    """Tf-idf of the training and the dev documents; the clock of no system runs meanwhile."""
+    features = depl.TfidfFeatures(**_given(args, "features"))
+    return features.fit_transform(data.train.texts), features.transform(data.dev.texts)
+
+
 def _measure(
-    name: str, rows: set[str], seed: int | None, data: Dataset, args: argparse.Namespace
+    name: str,
+    rows: set[str],
+    seed: int | None,
+    data: Dataset,
+    args: argparse.Namespace,
+    vectors: Vectors | None = None,
 ) -> None:
     """Fit one system, and keep what it says of the dev split; ``rows`` tell whether it is there."""
     corpus = args.corpus.resolve().name
@@ -86,7 +100,7 @@ def _measure(
     command = f"python experiments/compare.py data/{corpus} {asked}"
     libraries = () if name in SPARSE else ("torch", "transformers")
     start, cpu = time.perf_counter(), time.process_time()
-    for title, ranking, settings in _rankings(name, data, args):
+    for title, ranking, settings in _rankings(name, data, args, vectors):
         report = evaluate(
             ranking, data.dev, train_counts=data.train.label_counts, n_train=len(data.train)
         )
@@ -104,9 +118,11 @@ def _measure(
         print(f"{corpus}  {title}: {in_a_line(report)}  {entry['seconds']} s", flush=True)
 
 
-def _rankings(name: str, data: Dataset, args: argparse.Namespace) -> Iterator[Found]:
-    if name in SPARSE:
-        yield _sparse(name, data, args)
+def _rankings(
+    name: str, data: Dataset, args: argparse.Namespace, vectors: Vectors | None
+) -> Iterator[Found]:
+    if vectors is not None and name in SPARSE:
+        yield _sparse(name, data, args, vectors)
     elif name in NEURAL:
         yield _fine_tuned(name, data, args)
     else:
@@ -120,9 +136,8 @@ def _rankings(name: str, data: Dataset, args: argparse.Namespace) -> Iterator[Fo
             yield Found(f"{branch}, {name}", ranking, settings)
 
 
-def _sparse(name: str, data: Dataset, args: argparse.Namespace) -> Found:
-    features = depl.TfidfFeatures(**_given(args, "features"))
-    X, X_dev = features.fit_transform(data.train.texts), features.transform(data.dev.texts)
+def _sparse(name: str, data: Dataset, args: argparse.Namespace, vectors: Vectors) -> Found:
+    X, X_dev = vectors
     settings = _given(args, name)
     model: Any
     if name == "svm":

@@ -1,6 +1,6 @@
 """Section 4.1 of the paper, measured: which gradients reach rare and common labels.
 
-    python experiments/gradients.py data/debtags --documents 3000
+    python experiments/gradients.py data/debtags --documents 1500
 
 The paper derives that with the binary cross-entropy a document pulls the vectors of its labels by
 1 - p and pushes all others by p, and argues that a rare label, which nearly every document pushes,
@@ -70,7 +70,7 @@ def main() -> None:
     """Train both branches on a part of a corpus and measure on the way."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path, help="a folder with a train split")
-    parser.add_argument("--documents", type=int, default=3_000)
+    parser.add_argument("--documents", type=int, default=1_500)
     parser.add_argument("--encoder", default="all-MiniLM-L6-v2")
     parser.add_argument("--out", type=Path, default=Path("runs/gradients"), help="where the run is")
     parser.add_argument("--results", type=Path, default=RESULTS)
