@@ -98,6 +98,8 @@ def _measure(
         return
     asked = name if name in SYSTEMS else f'--recipe "{name}"'
     command = f"python experiments/compare.py data/{corpus} {asked}"
+    # What is not as published is said in the row.
+    changed = ", ".join(f"{key}={x}" for key, x in _given(args, name).items())
     libraries = () if name in SPARSE else ("torch", "transformers")
     start, cpu = time.perf_counter(), time.process_time()
     for title, ranking, settings in _rankings(name, data, args, vectors):
@@ -110,6 +112,7 @@ def _measure(
             "cpu_seconds": round(time.process_time() - cpu, 1),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             "settings": settings,
+            **({"note": changed} if changed else {}),
             "tail": tail_scores(ranking, data.dev, data.train.label_counts, len(data.train)),
             "report": report.to_json(bins=True),
         }

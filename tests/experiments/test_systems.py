@@ -279,6 +279,8 @@ def test_two_systems_are_compared_on_the_documents_that_both_ranked(
     names = sorted(path.name for path in results.glob("*.json"))
     name = corpus_folder.name
     assert names == [f"{name}-systems-seed0.json", f"{name}-systems.json"]
+    rows = json.loads((results / f"{name}-systems-seed0.json").read_text())["systems"]
+    assert rows["PfastreXML"]["note"] == "trees=2"
     command = ["significance.py", shared[0], "DiSMEC", "DiSMEC", *shared[1:], *quick[:2]]
     monkeypatch.setattr(sys, "argv", command)
     significance.main()
