@@ -24,6 +24,8 @@ from depl.pipeline.stages import stage_names
 from depl.run.config import Config
 from depl.run.folder import Run
 
+pytestmark = pytest.mark.usefixtures("figures_in_one_size")
+
 METRICS = {
     *(f"{metric}@{k}" for metric in ("P", "PSP", "nDCG", "R", "RP", "macroF1") for k in (1, 3, 5)),
     "R@10",

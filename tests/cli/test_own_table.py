@@ -21,6 +21,8 @@ from depl.cli.app import app
 from depl.core.errors import ConfigError, CorpusError, DeplError, RunError
 from depl.run.folder import Run
 
+pytestmark = pytest.mark.usefixtures("figures_in_one_size")
+
 HEADER = ["PPN", "Titel", "Abstract", "Jahr", "Schlagwörter"]
 TOPICS = {
     "Wein": "Trauben Winzer Keller Flasche Rebe",
