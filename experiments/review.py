@@ -108,13 +108,10 @@ class Track:
             seed = int(self.name.rpartition(" ")[2])
             order = np.random.default_rng(seed + 1).permutation(len(self.pool)).tolist()
             return [i for i in order if i not in set(done)][:step]
-        # The labels of what was decided are in the run's counts by now, its words are not.
-        found = lessons(model, [self.pool.texts[i] for i in (*left, *done)])
-        pairs = list(zip((*left, *done), found, strict=True))
-        waiting = [Waiting(i, "", "", *lesson, "open", True) for i, lesson in pairs[: len(left)]]
-        waiting += [
-            Waiting(i, "", "", (), terms, "done", False) for i, (_, terms) in pairs[len(left) :]
-        ]
+        # The labels and words of what was decided are in the run's counts by now.
+        found = lessons(model, [self.pool.texts[i] for i in left])
+        pairs = zip(left, found, strict=True)
+        waiting = [Waiting(i, "", "", *lesson, "open", True) for i, lesson in pairs]
         return [x.number for x in ordered(model, waiting)[:step]]
 
     def _decide(self, model: depl.Classifier, chosen: list[int]) -> int:

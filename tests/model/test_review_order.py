@@ -33,7 +33,8 @@ class BruteForce:
         return math.fsum(doubts), math.fsum(novelty)
 
     def gain(self, d: int) -> float:
-        return sum(part / unit for part, unit in zip(self.parts(d), self.unit, strict=True))
+        taught = sum(part / unit for part, unit in zip(self.parts(d), self.unit, strict=True))
+        return taught / (1 + math.fsum(self.P[d]))
 
     def order(self) -> tuple[list[int], list[float]]:
         left, order, gained = list(range(len(self.P))), [], []
@@ -75,12 +76,19 @@ def test_every_document_has_one_place_and_gains_never_grow(rows: list[list[float
 
 def test_uncertain_rare_and_new_labels_come_first() -> None:
     counts = np.array([0, 100, 0])
-    P = csr_array(np.array([[0.5, 0, 0], [0.5, 0, 0], [0, 0.5, 0], [0.99, 0, 0], [0, 0, 0.4]]))
+    P = csr_array(np.array([[0.5, 0, 0], [0.5, 0, 0], [0, 0.5, 0], [0.99, 0, 0], [0, 0, 0.1]]))
     queue = Queue.of(P, counts, csr_array((5, 0)), np.array([], dtype=int))
     found = queue.gains()
     assert found[0] > found[4] > found[3] > found[2]  # sure ones, then common ones, teach less
     order, _ = queue.order()
     assert order.tolist()[:2] == [0, 4]  # another label before a second document of the first
+
+
+def test_a_document_that_takes_fewer_decisions_comes_first() -> None:
+    P = csr_array(np.array([[0.5, 0.99, 0.99], [0.5, 0, 0]]))
+    counts = np.array([0, 10**6, 10**6])
+    order, _ = Queue.of(P, counts, csr_array((2, 0)), np.array([], dtype=int)).order()
+    assert order.tolist() == [1, 0]
 
 
 def test_new_words_come_before_known_ones() -> None:

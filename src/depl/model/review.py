@@ -4,7 +4,8 @@ A decision about a label of a document teaches the more, the less certain the an
 fewer documents the label has. A document with words that few others have teaches what they stand
 for, and often carries labels that nobody can suggest yet. What was decided counts: the next
 document about the same label, or with the same words, teaches less. That is where the variety of
-the order comes from.
+the order comes from. People's time goes into decisions, so what a document teaches is divided by
+how many it is expected to take.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array, diags_array, hstack
 
 from depl.core.corpus import LabelSet
 from depl.labels.review_queue import Suggested, Terms, Waiting
@@ -103,14 +104,18 @@ class Queue:
         X: csr_array,
         frequency: NDArray[np.integer],
     ) -> Queue:
-        """From probabilities of labels and weights of terms; both count the same on average."""
+        """From probabilities of labels and weights of terms; both count the same on average.
+
+        What counts is what a document teaches for the decisions that it is expected to take.
+        """
         doubt = csr_array((_doubt(P.data), P.indices, P.indptr), shape=P.shape)
         parts = [
             part / (float(np.mean(part @ (1.0 / (1.0 + n)))) or 1.0) if part.shape[0] else part
             for part, n in ((doubt, counts), (X, frequency))
         ]
+        decisions = 1.0 + np.asarray(P.sum(axis=1)).ravel()
         return cls(
-            csr_array(hstack(parts, format="csr")),
+            csr_array(diags_array(1.0 / decisions) @ hstack(parts, format="csr")),
             csr_array(hstack([P, X], format="csr")),
             np.concatenate([counts, frequency]).astype(np.float64),
         )
