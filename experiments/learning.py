@@ -43,7 +43,9 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=4000)
     parser.add_argument("--portions", type=int, default=10)
     parser.add_argument("--most", type=int, default=1_000, help="portions to do in this call")
+    parser.add_argument("--set", nargs="*", default=[], help="settings, as SECTION.KEY=VALUE")
     args = parser.parse_args()
+    config = depl.Config.load(None, args.set)
     train = depl.read(args.corpus, splits=["train"]).train
     order = np.argsort(np.array(train.ids))
     some = np.linspace(0, len(order) - 1, min(args.documents, len(order))).astype(int)
@@ -55,7 +57,7 @@ def main() -> None:
     stale = args.out / "stale"
     if not rows:
         shutil.rmtree(args.out, ignore_errors=True)
-        fit(corpus.subset(half), stale)
+        fit(corpus.subset(half), stale, config)
     warm_up(corpus, args.out / "warm-up")
     done = len(rows) // 3
     for number, (arrived, following) in list(enumerate(pairwise(rest), 1))[done:][: args.most]:
@@ -67,7 +69,7 @@ def main() -> None:
         give(run, corpus.subset(arrived))
         seen = corpus.subset(np.concatenate([half, *rest[:number]]))
         _, learning = timed(lambda run=run: learn(run))
-        _, retraining = timed(lambda seen=seen, to=again: fit(seen, to))
+        _, retraining = timed(lambda seen=seen, to=again: fit(seen, to, config))
         test = corpus.subset(following)
         for name, path, seconds in (
             ("stale", stale, 0.0),
