@@ -108,8 +108,13 @@ const label = (id) => `v1/labels/${encodeURIComponent(id)}`;
 
 export const service = {
   info: (signal) => call("GET", "v1/info", { signal }),
-  predict: (texts, { k, band = null }, signal) =>
-    call("POST", "v1/predict", { body: { texts, k, threshold: null, band }, signal }),
+  /** The labels of texts, most likely first: the service itself may put a rare one before. */
+  predict: async (texts, { k, band = null }, signal) => {
+    const body = { texts, k, threshold: null, band };
+    const answer = await call("POST", "v1/predict", { body, signal });
+    for (const { labels } of answer.results) labels.sort((a, b) => b.probability - a.probability);
+    return answer;
+  },
   explain: (text, id, signal) => call("POST", "v1/explain", { body: { text, label: id }, signal }),
   extract: (file) =>
     call("POST", `v1/extract?${new URLSearchParams({ name: file.name.slice(-500) })}`, { body: file }),
