@@ -332,21 +332,29 @@ def test_never_worse_than_the_best_part(fitted, fallen_back):
 # Contributions
 
 
-def test_contribution_is_what_hiding_the_part_takes_away(fitted):
+def test_contributions_add_up_to_what_hiding_all_parts_takes_away(fitted):
     fusion, rankings, _, counts = fitted
     row = 4
     ranked = fusion.rank(rankings, counts, 40)
     label = int(ranked.indices[row, 0])
     given_by = fusion.contributions(rankings, counts, row, label)
     assert tuple(given_by) == fusion.parts_
-    for name, amount in given_by.items():
-        # Take the label out of the part's row, but leave all other labels where they are.
-        hidden = cut(rankings, [row])
-        hidden[name].indices[hidden[name].indices == label] = N_LABELS - 1
-        without = fusion.rank(hidden, counts, 40)
-        left = without.scores[without.indices == label].item()
-        expected = logit(float(ranked.scores[row, 0])) - logit(left)
-        assert amount == pytest.approx(expected, abs=1e-4)
+
+    def said(*names):
+        """The log-odds of the label where only some parts list it."""
+        shown = cut(rankings, [row])
+        for name, part in shown.items():
+            # Take the label out of the part's row, but leave all other labels where they are.
+            part.indices[(part.indices == label) & (name not in names)] = N_LABELS - 1
+        found = fusion.rank(shown, counts, 40)
+        return logit(found.scores[found.indices == label].item())
+
+    a, b = fusion.parts_
+    both = logit(float(ranked.scores[row, 0]))
+    # Without any part it is no candidate; the sum tells what is left.
+    nobody = both - sum(given_by.values())
+    expected = {x: (said(x) - nobody + both - said(y)) / 2 for x, y in ((a, b), (b, a))}
+    assert given_by == pytest.approx(expected, abs=1e-4)
 
 
 def test_contributions_of_labels_that_nobody_lists_are_zero(fitted, fallen_back):

@@ -21,6 +21,7 @@ from depl.run.config import Config
 from depl.run.folder import Run
 from depl.sparse.names import names_and_owners
 from depl.sparse.renewal import Renewal
+from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.updating import take_in
 
@@ -91,6 +92,27 @@ def test_affected_labels_are_solved_as_liblinear_solves_them_and_others_stay(run
         assert after.svm.bias_[j] == pytest.approx(oracle.intercept_[0] - bonus, abs=0.02)
         assert after.train_counts[j] == y.sum()
     assert after.n_train == 51
+
+
+def test_the_svm_on_characters_learns_too(run, dataset):
+    before = Classifier.load(run.path).state.characters
+    learn(run)
+    after = Classifier.load(run.path)
+    part = after.state.characters
+    affected = np.sort([after.labels.index(x) for x in ("77", "1590", "2560", "17")])
+    others = np.setdiff1d(np.arange(12), affected)
+    assert (part.svm.weights_[others] != before.svm.weights_[others]).nnz == 0
+    texts = ["The bottling of wine", *dataset.train.texts[1:], *BEES]
+    Y = np.vstack([dataset.train.Y.toarray(), np.zeros((3, 12), np.float32)])
+    Y[-3:, after.labels.index("77")] = 1
+    Y[0, after.labels.index("17")] = 1
+    settings = {"C": part.svm.C, "cull": part.svm.cull, "rare_bonus": part.svm.rare_bonus}
+    X = before.features.transform(texts)
+    expected = OneVsAllSVM(**settings).fit(X, csr_array(Y[:, affected]))
+    found = part.svm.weights_[affected].toarray()
+    assert np.abs(found - expected.weights_.toarray()).max() < 0.02
+    assert part.svm.bias_[affected] == pytest.approx(expected.bias_, abs=0.02)
+    assert np.abs(found - before.svm.weights_[affected].toarray()).max() > 0.1
 
 
 def test_a_label_of_many_documents_takes_new_ones_in(run, monkeypatch):

@@ -49,6 +49,7 @@ from depl.fusion.calibration import calibration_error, logistic_line, probabilit
 from depl.fusion.candidates import candidate_pairs, n_features
 from depl.fusion.growing import grow, weigh
 from depl.fusion.rare import CUTS, choose_power, favour
+from depl.fusion.shapley import shapley, subsets
 from depl.fusion.trees import Trees, prior
 
 FUSION = "fusion"  # the name of the fusion itself next to those of its parts
@@ -296,8 +297,8 @@ class Fusion:
     ) -> dict[str, float]:
         """How much each part contributes to a label of a document.
 
-        That is the log-odds with all parts minus the log-odds without this part, as if it did
-        not list the label. The label need not be among the candidates.
+        In log-odds, as Shapley values: they add up to the log-odds with all parts minus the
+        log-odds if none listed the label. The label need not be among the candidates.
         """
         self._check_fitted()
         self._check(rankings, len(train_counts))
@@ -314,12 +315,12 @@ class Fusion:
         scores, places = zip(*said.values(), strict=True)
         best = [rankings[x].scores[row, 0] for x in self.parts_]
         whole = [*scores, *places, np.log1p(train_counts[label]), *best]
-        X = np.tile(np.array(whole, np.float32), (n_parts + 1, 1))
+        listing = subsets(n_parts)
+        X = np.tile(np.array(whole, np.float32), (len(listing), 1))
         X[~np.isfinite(X)] = np.nan
-        for p in range(n_parts):
-            X[1 + p, [p, n_parts + p]] = np.nan
-        log_odds = slope * self._trees.log_odds(X)
-        return {x: float(log_odds[0] - log_odds[1 + p]) for p, x in enumerate(self.parts_)}
+        X[:, : 2 * n_parts][~np.hstack([listing, listing])] = np.nan
+        added = shapley(slope * self._trees.log_odds(X))
+        return dict(zip(self.parts_, added.tolist(), strict=True))
 
     def save(self, folder: Path) -> None:
         """Write the settings as json and the trees as safetensors."""

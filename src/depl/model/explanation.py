@@ -43,8 +43,8 @@ class Match:
 class Share:
     """Score and rank of the label by one part: None where the part does not list it.
 
-    ``rank`` counts from 1. ``contribution`` is how much lower the log-odds would be without this
-    part; in a run without a fusion it is the SVM's score.
+    ``rank`` counts from 1. ``contribution`` is what the part adds to the log-odds; in a run without
+    a fusion it is the SVM's score.
     """
 
     name: str

@@ -3,7 +3,8 @@
 Every call continues from what was learnt before. The tf-idf counts the documents of the feedback
 and takes their words as terms; by it, names are weighed again. A label that many documents carry
 takes in those that have come since; one that few carry, and one whose earlier documents are not
-what they were, is solved on all of them. The fusion and the thresholds are those of the fit.
+what they were, is solved on all of them. The SVM on characters, where there is one, learns in the
+same way. Its sequences are those of the fit, and so are the fusion and the thresholds.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from depl.labels.feedback_corpus import Taught, taught
 from depl.pipeline.sparse import unspoken_terms
 from depl.run.folder import Run
 from depl.run.learned import Documents, Learned, Lesson, Verdicts
+from depl.sparse.characters import CharacterSVM
 from depl.sparse.keywords import Descriptions
 from depl.sparse.names import NameMatch
 from depl.sparse.renewal import Renewal
+from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.updating import solve_again, take_in, with_rows
 
@@ -85,7 +88,7 @@ def _before(run: Run, number: int) -> tuple[Learned, Documents]:
     counts, n = run.train_counts()
     features = run.features()
     none = np.empty(0, np.int64), Descriptions([], [])
-    fitted = Learned(features, run.svm(), run.names(), *none, counts, n)
+    fitted = Learned(features, run.svm(), run.names(), *none, counts, n, run.characters())
     return fitted, Documents({}, csr_array((0, len(features.terms_)), dtype=np.float32))
 
 
@@ -172,13 +175,7 @@ def _learned(
     features, X = _counted(run, corpus, before.features, studied, news)
     renewal = Renewal(before.features, features)
     svm = before.svm.over_other_terms(renewal.weights)
-    again = np.union1d(news.again, news.labels[before.train_counts[news.labels] < _FEW])
-    joined = np.setdiff1d(news.labels, again)
-    if len(again):
-        svm = solve_again(svm, again, X, csr_array(corpus.Y[:, again]))
-    if len(joined):
-        new = csr_array(corpus.Y[news.appended][:, joined])
-        svm = take_in(svm, joined, csr_array(X[news.appended]), new, before.train_counts[joined])
+    svm = _updated(svm, X, corpus.Y, before.train_counts, news)
     names = NameMatch(
         renewal.rows(before.names.names),
         before.names.owner,
@@ -191,8 +188,36 @@ def _learned(
         [*(before.descriptions.texts[i] for i in older), *own.texts],
         [*(before.descriptions.keywords[i] for i in older), *own.keywords],
     )
-    learned = Learned(features, svm, names, labels, described, corpus.label_counts, len(corpus))
+    characters = _by_characters(run, corpus, before, news)
+    counts = corpus.label_counts, len(corpus)
+    learned = Learned(features, svm, names, labels, described, *counts, characters)
     return learned, Documents(news.verdicts, csr_array(X[news.places]))
+
+
+def _updated(
+    svm: OneVsAllSVM, X: csr_array, Y: csr_array, counts: NDArray[np.int64], news: _News
+) -> OneVsAllSVM:
+    """An SVM that knows the news; X, Y are all documents, and the counts those from before."""
+    again = np.union1d(news.again, news.labels[counts[news.labels] < _FEW])
+    joined = np.setdiff1d(news.labels, again)
+    if len(again):
+        svm = solve_again(svm, again, X, csr_array(Y[:, again]))
+    if len(joined):
+        new = csr_array(Y[news.appended][:, joined])
+        svm = take_in(svm, joined, csr_array(X[news.appended]), new, counts[joined])
+    return svm
+
+
+def _by_characters(run: Run, corpus: Corpus, before: Learned, news: _News) -> CharacterSVM | None:
+    """The SVM on characters with the news; None where the run has none."""
+    if before.characters is None:
+        return None
+    features, X = before.characters.features, run.character_vectors()
+    room = csr_array((len(corpus) - X.shape[0], X.shape[1]), dtype=X.dtype)
+    own = features.transform([corpus.texts[i] for i in news.reworded])
+    X = with_rows(csr_array(vstack([X, room], format="csr")), news.reworded, own)
+    svm = _updated(before.characters.svm, X, corpus.Y, before.train_counts, news)
+    return CharacterSVM(features, svm)
 
 
 def _counted(

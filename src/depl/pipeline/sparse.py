@@ -108,7 +108,7 @@ def make_characters(work: Work) -> str:
         rankings.append(fitted(run.slice.rest(fold)).rank(held_out, DEPTH, work.executor))
     order = np.argsort(run.slice.fold[run.slice.held_out], kind="stable")
     final = CharacterSVM(features, fitted(np.arange(n)))
-    write_characters(work.folder, final, Ranking.concatenate(rankings).take(np.argsort(order)))
+    write_characters(work.folder, final, X, Ranking.concatenate(rankings).take(np.argsort(order)))
     return f"{X.shape[1]:,} sequences"
 
 

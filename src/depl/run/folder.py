@@ -301,6 +301,10 @@ class Run:
         folder = self.verified("characters", "final") / "final"
         return CharacterSVM.load(folder, n_threads=self.threads)
 
+    def character_vectors(self) -> csr_array:
+        """The tf-idf of the training documents by sequences of characters, where there is one."""
+        return _matrix(self.verified("characters", _X) / _X)
+
     def held_out_characters(self) -> Ranking | None:
         """How SVMs on characters that have not seen them rank the documents that are held out."""
         if not self._has_characters():
@@ -400,9 +404,10 @@ def write_matrix(path: Path, matrix: csr_array) -> None:
     write_tensors(path, {"matrix": matrix})
 
 
-def write_characters(folder: Path, final: CharacterSVM, held_out: Ranking) -> None:
-    """Write the SVM on characters, and how others rank the documents that are held out."""
+def write_characters(folder: Path, final: CharacterSVM, X: csr_array, held_out: Ranking) -> None:
+    """Write the SVM on characters, its vectors, and how others rank the documents held out."""
     final.save(folder / "final")
+    write_matrix(folder / _X, X)
     write_ranking(folder / _HELD_OUT, held_out)
 
 

@@ -26,6 +26,7 @@ from depl.core import storage
 from depl.core.errors import RunError
 from depl.core.hashes import FileRecord, first_difference, records
 from depl.core.tensors import read_tensors, write_tensors
+from depl.sparse.characters import CharacterSVM
 from depl.sparse.keywords import Descriptions
 from depl.sparse.label_tree import load_linear
 from depl.sparse.names import NameMatch
@@ -34,7 +35,8 @@ from depl.sparse.tfidf import TfidfFeatures
 
 _POINTER, _FACTS, _COUNTS = "current.json", "learned.json", "counts.safetensors"
 _DOCUMENTS, _VECTORS = "documents.parquet", "vectors.safetensors"
-_LAYOUT = 2  # of a state; one of another layout is not used
+_CHARACTERS = "characters"  # a folder
+_LAYOUT = 3  # of a state; one of another layout is not used
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,8 @@ class Learned:
         How many documents carry each label.
     n_train : int
         How many documents there are.
+    characters : CharacterSVM or None
+        The SVM on characters, where the run has one.
     """
 
     features: TfidfFeatures
@@ -139,6 +143,7 @@ class Learned:
     descriptions: Descriptions
     train_counts: NDArray[np.int64]
     n_train: int
+    characters: CharacterSVM | None = None
 
 
 class LearnedStates:
@@ -174,6 +179,7 @@ class LearnedStates:
         self.check(number)
         folder = self._state(number)
         counts = read_tensors(folder / _COUNTS, "labels", "train_counts", "n_train")
+        by_characters = folder / _CHARACTERS
         return Learned(
             TfidfFeatures.load(folder, n_threads),
             load_linear(folder, n_threads),
@@ -182,6 +188,7 @@ class LearnedStates:
             Descriptions.load(folder),
             counts["train_counts"],
             int(counts["n_train"][0]),
+            CharacterSVM.load(by_characters, n_threads) if by_characters.exists() else None,
         )
 
     def documents(self, number: int) -> Documents:
@@ -209,6 +216,8 @@ class LearnedStates:
             learned.names.save(temporary)
             documents.save(temporary)
             learned.descriptions.save(temporary)
+            if learned.characters is not None:
+                learned.characters.save(temporary / _CHARACTERS)
             counts = {
                 "labels": learned.labels,
                 "train_counts": learned.train_counts,

@@ -87,6 +87,9 @@ class State:
         if learned is not None:
             described = described.with_others(learned.labels.tolist(), learned.descriptions)
         counts, n_train = run.train_counts()
+        characters = None
+        if "characters" in parts:
+            characters = run.characters() if learned is None else learned.characters
         state = cls(
             labels=run.labels,
             train_counts=counts if learned is None else learned.train_counts,
@@ -97,7 +100,7 @@ class State:
             descriptions=described.texts,
             keywords=described.keywords,
             retriever=_load_retriever(run, parts) if "retrieval" in parts else None,
-            characters=run.characters() if "characters" in parts else None,
+            characters=characters,
         )
         state._check_sizes(run)
         return state

@@ -15,7 +15,7 @@ const PARTS = {
   characters: [
     "Parts of words",
     "parts of the words of the text, weighed by a linear model",
-    "parts of its words",
+    "parts of words of the text",
   ],
   names: ["Label name", "whether the label's names occur in the text", "its name in the text"],
   "name coverage": [
