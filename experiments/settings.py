@@ -33,6 +33,7 @@ PAPER: dict[str, tuple[str, str]] = {
     "linear.C": (NOT_SAID, "for the squared hinge"),
     "linear.C_grid": (NOT_SAID, ""),
     "linear.cull": (NOT_THERE, "small weights are noise"),
+    "characters.documents": (NOT_THERE, "few documents have few forms of a word"),
     "linear.rare_bonus": (NOT_THERE, "few positives cannot pull a label's weights far"),
     "linear.tol": (NOT_SAID, ""),
     "descriptions.keywords": ("20", ""),

@@ -72,6 +72,7 @@ def test_sighup_reloads_the_run_while_requests_are_answered(own_run, served):
         for thread in asking:
             thread.start()
         try:
+            wait_until(lambda: statuses)  # the address is told before signals are heard
             service.signal(signal.SIGHUP)
             wait_until(lambda: metric(service.url, "depl_reloads_total") == 1)
         finally:

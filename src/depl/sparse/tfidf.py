@@ -187,7 +187,7 @@ class TfidfFeatures:
         Examples
         --------
         >>> features = TfidfFeatures(min_df=1, max_df=1.0, language="en").fit(["wine", "beer"])
-        >>> more, X = features.transform_all(["A monopile and wines"])
+        >>> more, X = features.transform_all(["Monopile wines"])
         >>> more.terms_, X.shape
         (['beer', 'wine', 'monopile'], (1, 3))
         """
