@@ -313,6 +313,8 @@ def test_axe_finds_nothing_serious(
     page = visit(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
 
     def check(view: str) -> None:
+        # What is just fading in or out has another contrast.
+        page.wait_for_function("!document.getElementById('toast').getAnimations().length")
         found = axe.run(page, options={"resultTypes": ["violations"]}).response["violations"]
         serious = [
             (view, x["id"], [node["html"][:200] for node in x["nodes"][:3]])
