@@ -314,7 +314,8 @@ def test_axe_finds_nothing_serious(
 
     def check(view: str) -> None:
         # What is just fading in or out has another contrast.
-        page.wait_for_function("!document.getElementById('toast').getAnimations().length")
+        fading = "document.getElementById('toast').getAnimations().map((x) => x.finished)"
+        page.evaluate(f"Promise.allSettled({fading}).then(() => null)")
         found = axe.run(page, options={"resultTypes": ["violations"]}).response["violations"]
         serious = [
             (view, x["id"], [node["html"][:200] for node in x["nodes"][:3]])
