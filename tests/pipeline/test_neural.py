@@ -70,7 +70,6 @@ def test_a_full_run_learns_and_has_all_parts(full_run, corpus):
             "svm",
             "names",
             "name coverage",
-            "characters",
             "classifier",
             "retrieval",
             "name retrieval",
@@ -217,7 +216,7 @@ def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
             "full",
             "linear.C=2.0",
             {
-                *("linear", "held_out", "characters", "descriptions", "negatives", "label_texts"),
+                *("linear", "held_out", "descriptions", "negatives", "label_texts"),
                 *("encoder", "index", "fusion"),
             },
         ),

@@ -112,7 +112,8 @@ STAGES = (
         sparse.make_characters,
         ("corpus", "linear", "slice"),
         lambda c: c.section("characters"),
-        lambda c: c.characters.documents > 0,
+        # An encoder reads parts of words itself.
+        lambda c: c.characters.documents > 0 and not c.neural,
     ),
     Stage(
         "descriptions",

@@ -68,7 +68,9 @@ class CharactersConfig(Section):
     """A second linear SVM, on sequences of four characters."""
 
     documents: int = setting(
-        10_000, "fit it where there are at most so many training documents; 0: never", ge=0
+        10_000,
+        "fit it where there are at most so many training documents, and no encoder; 0: never",
+        ge=0,
     )
 
 

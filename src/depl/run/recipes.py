@@ -18,7 +18,6 @@ _PAPER: Recipe = {
     "features": {"min_df": 2, "pairs": "no"},
     # Dropping small weights is ours, and was tuned with the squared hinge.
     "linear": {"loss": "hinge", "C": 1.0, "rare_bonus": 0.0, "cull": 0.0},
-    "characters": {"documents": 0},
     "descriptions": {"max_tokens": 16, "numbers": True, "stop_words": True},
     "encoder": {
         "training": "full",

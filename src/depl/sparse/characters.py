@@ -1,4 +1,4 @@
-"""An SVM on sequences of four characters, a further part where there are few documents.
+"""An SVM on sequences of four characters, a further part of sparse runs on few documents.
 
 With few documents most inflected forms, compounds and spellings of a word are in none of them, and
 to an SVM on words they are nothing. To four characters within a word they are much the same, in any
