@@ -78,8 +78,7 @@ def make_slice(work: Work) -> None:
 def make_held_out(work: Work) -> None:
     """The SVM fitted without the documents that are held out, for each fold."""
     run = work.run
-    settings = _svm_settings(work.config) | {"C": run.svm().C}
-    del settings["C_grid"]
+    settings = _same_settings(work)
     X, Y = run.train_vectors(), run.Y
     for fold in range(run.slice.n_folds):
         rest = run.slice.rest(fold)
@@ -96,8 +95,7 @@ def make_characters(work: Work) -> str:
     X, Y = features.fit_transform(run.train_texts()), run.Y
     if not X.nnz:
         return "left out: no sequence of four characters is in two documents"
-    settings = _svm_settings(work.config) | {"C": run.svm().C}
-    del settings["C_grid"]
+    settings = _same_settings(work)
 
     def fitted(rows: NDArray[np.int64]) -> OneVsAllSVM:
         return linear_model(Y=Y, **settings).fit(X[rows], Y[rows], work.executor)
@@ -159,6 +157,13 @@ def unspoken_terms(features: TfidfFeatures, X: csr_array, *, stop_words: bool) -
 
 def _names_and_owners(labels: LabelSet) -> tuple[list[str], NDArray[np.int64]]:
     return names_and_owners(labels.names, [label.alt_names for label in labels])
+
+
+def _same_settings(work: Work) -> dict[str, Any]:
+    """The settings of a further SVM: those of the first, with the C that was chosen for it."""
+    settings = _svm_settings(work.config) | {"C": work.run.svm().C}
+    del settings["C_grid"]
+    return settings
 
 
 def _svm_settings(config: Config) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from depl.core.ranking import Ranking
 from depl.core.tensors import read_tensors, write_tensors
 from depl.sparse.label_tree import load_linear
 from depl.sparse.svm import OneVsAllSVM
+from depl.sparse.weighting import idf, scale
 
 DEPTH = 100  # labels that it ranks at most, however deep the fusion goes
 _LONG = 4  # characters in a sequence
@@ -54,8 +55,7 @@ class CharacterFeatures:
         kept = np.flatnonzero(documents >= _LEAST_DOCUMENTS)
         kept = np.sort(kept[np.argsort(-documents[kept], kind="stable")[:_MOST]])
         self.sequences_ = every[kept]
-        smoothed = (1 + len(found)) / (1 + documents[kept])
-        self.idf_ = (np.log(smoothed) + 1).astype(np.float32)
+        self.idf_ = idf(len(found), documents[kept])
         return self._weighed(found)
 
     def transform(self, texts: Iterable[str]) -> csr_array:
@@ -70,13 +70,12 @@ class CharacterFeatures:
         columns[columns == len(self.sequences_)] = 0
         known = self.sequences_[columns] == numbers if len(self.sequences_) else numbers < 0
         rows, columns, counts = rows[known], columns[known], counts[known]
-        weights = (1 + np.log(counts)) * self.idf_[columns]
-        length = np.sqrt(np.bincount(rows, weights.astype(np.float64) ** 2, len(found)))
         starts = np.append(0, np.cumsum(np.bincount(rows, minlength=len(found))))
-        return csr_array(
-            ((weights / length[rows]).astype(np.float32), columns.astype(np.int32), starts),
+        X = csr_array(
+            (1 + np.log(counts), columns.astype(np.int32), starts),
             shape=(len(found), len(self.sequences_)),
         )
+        return scale(X, self.idf_, paired=np.zeros(len(self.sequences_), bool))
 
 
 class CharacterSVM:
