@@ -13,11 +13,17 @@ from scipy.sparse import csr_array
 
 from depl.core import storage
 from depl.core.corpus import LabelSet, held_out_folds
-from depl.core.ranking import Ranking
 from depl.core.scratch import column_counts, rows_of
 from depl.pipeline.work import Work
 from depl.run.config import Config
-from depl.run.folder import FOLDS, Run, write_characters, write_matrix, write_slice
+from depl.run.folder import (
+    FOLDS,
+    Run,
+    in_document_order,
+    write_characters,
+    write_matrix,
+    write_slice,
+)
 from depl.sparse.characters import DEPTH, CharacterFeatures, CharacterSVM
 from depl.sparse.keywords import Descriptions, count_words
 from depl.sparse.label_tree import linear_model
@@ -104,9 +110,9 @@ def make_characters(work: Work) -> str:
     for fold in range(run.slice.n_folds):
         held_out = X[np.flatnonzero(run.slice.fold == fold)]
         rankings.append(fitted(run.slice.rest(fold)).rank(held_out, DEPTH, work.executor))
-    order = np.argsort(run.slice.fold[run.slice.held_out], kind="stable")
+    held_out_ranking = in_document_order(rankings, run.slice.fold[run.slice.held_out])
     final = CharacterSVM(features, fitted(np.arange(n)))
-    write_characters(work.folder, final, X, Ranking.concatenate(rankings).take(np.argsort(order)))
+    write_characters(work.folder, final, X, held_out_ranking)
     return f"{X.shape[1]:,} sequences"
 
 

@@ -31,7 +31,7 @@ there; the parts are then fitted again on all training documents.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -319,7 +319,7 @@ class Run:
     ) -> Ranking:
         """Documents held out in these folds, each ranked by the SVM that has not seen it."""
         ranked = [self.held_out_svm(f).rank(X[fold == f], k, executor) for f in np.unique(fold)]
-        return Ranking.concatenate(ranked).take(np.argsort(np.argsort(fold, kind="stable")))
+        return in_document_order(ranked, fold)
 
     @cached_property
     def slice(self) -> Slice:
@@ -392,6 +392,11 @@ class Run:
             return self.verified(stage, *([f"{fold}/{x}" for x in names] or [fold])) / fold
         own = [name for name in self.files(stage) if not name.startswith("held_out/")]
         return self.verified(stage, *(names or own))
+
+
+def in_document_order(rankings: Sequence[Ranking], fold: NDArray[np.int64]) -> Ranking:
+    """One ranking of all documents from those of each fold; ``fold`` is that of each document."""
+    return Ranking.concatenate(rankings).take(np.argsort(np.argsort(fold, kind="stable")))
 
 
 def _matrix(path: Path) -> csr_array:
