@@ -171,6 +171,12 @@ def figures_in_one_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports without their figures, for tests that do not look at them: drawing takes longest."""
+    monkeypatch.setattr("depl.evaluation.html.SIZES", ())
+
+
+@pytest.fixture
 def own_run(fitted_run: Path, tmp_path: Path) -> Path:
     """A copy of the fitted run that a test may change."""
     return Path(shutil.copytree(fitted_run, tmp_path / "own"))

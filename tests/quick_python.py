@@ -1,12 +1,13 @@
 """Processes that start at once: forks of a Python that has imported everything already.
 
 A new interpreter takes seconds to load numba and its like, and tests start dozens. A fork is a
-process like any other, with signals, pipes and an exit code of its own, and it ends as an
-interpreter does, not as a fork of a test would.
+process like any other, with signals, pipes and an exit code of its own. It ends as an interpreter
+does, only that what is imported is not taken apart piece by piece: that would take a second, too.
 """
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import os
@@ -15,9 +16,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -79,7 +83,14 @@ class Quick:
 
 @pytest.fixture(scope="session")
 def quick_python(fitted_run: Path) -> Iterator[Callable[..., Quick]]:
-    """Starts ``python`` with some arguments, ``-m depl ...`` or ``-c CODE ...``.
+    """Starts ``python`` with some arguments, ``-m depl ...`` or ``-c CODE ...``; see ``forks``."""
+    with forks(fitted_run) as start:
+        yield start
+
+
+@contextmanager
+def forks(run: Path, prepare: str = "") -> Iterator[Callable[..., Quick]]:
+    """Starts ``python`` with some arguments: a fork that has imported everything and is prepared.
 
     What is given as ``stdin``, ``stdout`` and ``stderr`` is nothing, an open file or
     ``subprocess.PIPE``, as for ``subprocess.Popen``; only its input cannot be a pipe.
@@ -91,7 +102,7 @@ def quick_python(fitted_run: Path) -> Iterator[Callable[..., Quick]]:
         return
     here, there = socket.socketpair()
     with here, there:
-        command = [sys.executable, "-c", "\n".join(FIRST), str(there.fileno()), str(fitted_run)]
+        command = [sys.executable, "-c", "\n".join(FIRST), str(there.fileno()), str(run), prepare]
         root = Path(__file__).parents[1]
         paths = os.pathsep.join([str(root), *sys.path])
         first = subprocess.Popen(
@@ -137,8 +148,8 @@ def _start(requests: socket.socket, command: list[str], pipes: dict[str, object]
 # In the process that is forked
 
 
-def fork_for(descriptor: str, run: str) -> None:
-    """Import everything and fork for every request; return in the fork, with its work done."""
+def fork_for(descriptor: str, run: str, prepare: str) -> None:
+    """Import everything and fork for every request; a fork does its work and ends."""
     import importlib
 
     from depl.model.classifier import Classifier
@@ -146,6 +157,7 @@ def fork_for(descriptor: str, run: str) -> None:
     for name in PRELOADED:
         importlib.import_module(name)
     Classifier.load(run).predict(["a text"], k=1)  # loads kernels and dictionaries
+    exec(prepare)
     requests = socket.socket(fileno=int(descriptor))
     while True:
         asked, descriptors, _, _ = socket.recv_fds(requests, 1 << 20, 4)
@@ -163,7 +175,14 @@ def fork_for(descriptor: str, run: str) -> None:
     for place, each in enumerate(descriptors):
         os.dup2(each, place)
         os.close(each)
-    _work(**json.loads(asked))
+    try:
+        _work(**json.loads(asked))
+        _end(0)
+    except SystemExit as end:
+        _end(end.code)
+    except BaseException:
+        traceback.print_exc()
+        _end(1)
 
 
 def _fork_and_report(report: int, others: list[int]) -> None:
@@ -177,6 +196,22 @@ def _fork_and_report(report: int, others: list[int]) -> None:
         os.write(report, f"{code}\n".encode())
         os._exit(0)
     os.close(report)
+
+
+def _end(code: object) -> NoReturn:
+    """Do what Python does at the end, in its order, and no more."""
+    if code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            traceback.print_exc()
+            code = 120
+    os._exit((code or 0) & 0xFF)
 
 
 def _work(command: list[str], folder: str, environment: dict[str, str]) -> None:

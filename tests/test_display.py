@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import depl
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
+from depl.core.errors import CorpusError
 
 EVIL = "<script>alert('x')</script>"
 
@@ -88,3 +90,32 @@ def test_tables_have_what_one_looks_for(model, dataset):
     explained = model.explain("Sparkling wine of grapes", "wine")._repr_html_()
     assert "<td>grape</td>" in explained
     assert "Similar training documents" in explained
+
+
+def test_an_explanation_by_the_name_alone_shows_its_words(model):
+    explained = model.explain("new rules for apiculture", "77")
+    assert not explained.keywords
+    assert re.fullmatch(
+        r"Explanation\(bee-keeping, probability 0\.\d\d: apiculture\)", repr(explained)
+    )
+    assert "<td>apiculture</td>" in explained._repr_html_()
+
+
+def test_one_document_is_one_document(evil):
+    one = Dataset(evil.labels, {"train": evil.subset([0])}, "x")
+    assert repr(one) == "Dataset(x: train 1 document, 1 label)"
+
+
+@pytest.mark.parametrize("given", ["records.csv", [["text"]], None])
+def test_what_is_no_corpus_is_refused_in_words(model, given, tmp_path):
+    for call in (
+        lambda: depl.fit(given, out=tmp_path / "run"),
+        lambda: depl.evaluate(model, given),
+    ):
+        with pytest.raises(CorpusError, match=r"A corpus is needed; got \w+\. Read it first"):
+            call()
+
+
+def test_all_splits_together_are_refused(model, dataset, tmp_path):
+    with pytest.raises(CorpusError, match=r"Give its \.train or \.dev\."):
+        depl.fit(dataset, out=tmp_path / "run")

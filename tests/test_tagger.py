@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from pathlib import Path
 
 import joblib
@@ -381,6 +382,16 @@ QUICK_NUMBERS = NumberTagger(settings=QUICK | {"features.min_df": 1, "features.m
 )
 def test_scikit_learns_checks_of_the_interface(estimator, check):
     check(estimator)
+
+
+def test_strings_that_look_like_several_labels_are_warned_of(texts):
+    from depl.readers.targets import read_targets
+
+    with pytest.warns(UserWarning, match=r"'wine; oil' are taken for one label.*separator=';'"):
+        read_targets(["wine; oil", "wine", "tin; oil"])
+    with warnings.catch_warnings(action="error"):
+        read_targets(["wine; oil", "wine"], separator=";")
+        read_targets(["wine, red", "oil;"])
 
 
 def test_scikit_learn_sees_texts_and_several_labels(tagger):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # `depl --help` stay fast.
 _HOME = {
     "Classifier": "depl.model.classifier",
-    "Client": "depl.client",
+    "Client": "depl.client.client",
     "Config": "depl.run.config",
     "Corpus": "depl.core.corpus",
     "Dataset": "depl.core.corpus",

@@ -8,7 +8,8 @@ from typing import Any
 
 from depl.core import progress
 from depl.core.cluster import connected
-from depl.core.corpus import Corpus
+from depl.core.corpus import Corpus, Dataset
+from depl.core.errors import CorpusError
 from depl.core.ranking import Ranking
 from depl.evaluation import scores
 from depl.fusion.fusion import FUSION
@@ -41,13 +42,28 @@ def fit(
     overwrite : bool
         Replace a run on another corpus that is in the folder.
     ray : str or None
-        Do the sparse stages on a Ray cluster: "local", "auto" or the address of its head. None:
-        on this machine. The result is the same.
+        Share the work among the machines of a Ray cluster: "local", "auto" or the address of its
+        head. None: on this machine. The result is the same, but for the rounding where several
+        machines train an encoder together.
+
+    Examples
+    --------
+    >>> import depl
+    >>> from tempfile import mkdtemp
+    >>> texts = ["red wine and white wine", "wine from grapes", "olive oil", "oil and olives"] * 5
+    >>> rows = [{"text": x, "labels": ["wine" if "wine" in x else "oil"]} for x in texts]
+    >>> corpus = depl.read(rows).train
+    >>> model = depl.fit(corpus, out=mkdtemp() + "/run")
+    >>> model.predict(["grapes for wine"], k=1).to_pandas()["label"].tolist()
+    ['wine']
+    >>> depl.evaluate(model, corpus).scores["P@1"]
+    100.0
     """
+    _check_corpus(corpus)
     settings = Config.load(config)
     with (
         progress.shown_in_notebook(),
-        connected(ray, workers=settings.threads or None) as executor,
+        connected(ray, workers=settings.threads or None, torch=settings.neural) as executor,
     ):
         run = pipeline.fit(corpus, out, settings, overwrite=overwrite, executor=executor)
     return Classifier.load(run.path)
@@ -75,7 +91,13 @@ def evaluate(
         The cut-offs; bands and bins are at the largest.
     A, B : float
         Of the propensities in PSP@k; see ``depl.evaluation.metrics.inverse_propensities``.
+
+    Examples
+    --------
+    >>> report = evaluate(model, depl.read("my-corpus").dev)  # doctest: +SKIP
+    >>> report.scores["P@5"], report.mistakes.missed[0]  # doctest: +SKIP
     """
+    _check_corpus(corpus)
     ranking = model.predict(corpus.texts, k=max((_DEPTH, *ks)))
     probabilities = model.gives_probabilities
     return _report(model, corpus, ranking, ks, (A, B), model.name, probabilities=probabilities)
@@ -94,6 +116,17 @@ def evaluate_parts(
         _report(model, corpus, ranking, ks, (A, B), name, probabilities=name == FUSION)
         for name, ranking in model.all_rankings(corpus.texts, k=max((_DEPTH, *ks))).items()
     ]
+
+
+def _check_corpus(given: object) -> None:
+    if isinstance(given, Corpus):
+        return
+    if isinstance(given, Dataset):
+        splits = " or ".join(f".{name}" for name in given.splits)
+        raise CorpusError(f"One split of the corpus is needed; got all. Give its {splits}.")
+    raise CorpusError(
+        f"A corpus is needed; got {type(given).__name__}. Read it first: depl.read(...).train."
+    )
 
 
 def _report(

@@ -68,6 +68,13 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     model_ : Classifier
         The fitted run: ``model_.explain(text, label)`` says why.
 
+    Notes
+    -----
+    It passes the checks of scikit-learn's ``parametrize_with_checks``, whose rows of numbers are
+    written as words for them, but for two kinds: ``check_estimator_sparse_*``, as a sparse matrix
+    is no list of texts, and ``check_fit2d_1sample``, as a single document is refused with a
+    ``DeplError``. Checks of how numbers in X are validated are not run: it holds texts.
+
     Examples
     --------
     >>> texts = ["red wine and white wine", "wine from grapes", "olive oil", "oil and olives"] * 5

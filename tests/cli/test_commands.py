@@ -24,7 +24,7 @@ from depl.pipeline.stages import stage_names
 from depl.run.config import Config
 from depl.run.folder import Run
 
-pytestmark = pytest.mark.usefixtures("figures_in_one_size")
+pytestmark = pytest.mark.usefixtures("without_figures")
 
 METRICS = {
     *(f"{metric}@{k}" for metric in ("P", "PSP", "nDCG", "R", "RP", "macroF1") for k in (1, 3, 5)),
@@ -285,7 +285,10 @@ def test_fit_goes_on_with_a_run_alone(corpus_folder: Path, tmp_path: Path):
 # evaluate
 
 
-def test_evaluate_prints_a_table_and_writes_the_report(corpus_folder: Path, own_run: Path):
+def test_evaluate_prints_a_table_and_writes_the_report(
+    corpus_folder: Path, own_run: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("depl.evaluation.html.SIZES", ("wide",))
     result = depl_("evaluate", own_run, corpus_folder)
     report = depl.evaluate(depl.Classifier.load(own_run), depl.read(corpus_folder).dev)
     table = [line.split() for line in result.stdout.splitlines()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,8 @@ def test_excel_gets_a_byte_order_mark_and_the_separator_of_the_input(fitted_run,
     predicted(fitted_run, table, "-k", 1, "--wide", "--excel", "--output", out)
     assert out.read_bytes().startswith(b"\xef\xbb\xbfNr;Titel;text;Notiz;label_1;")
     assert "Käse" in out.read_text("utf-8-sig")
+    # Where semicolons separate cells, Excel has decimal commas.
+    assert re.search(r";wine;2560;0,\d+$", out.read_text("utf-8-sig").splitlines()[1])
     other = tmp_path / "other.csv"
     (tmp_path / "t.txt").write_text("wine")
     predicted(fitted_run, tmp_path / "t.txt", "-k", 1, "--excel", "--output", other)

@@ -21,7 +21,7 @@ from depl.cli.app import app
 from depl.core.errors import ConfigError, CorpusError, DeplError, RunError
 from depl.run.folder import Run
 
-pytestmark = pytest.mark.usefixtures("figures_in_one_size")
+pytestmark = pytest.mark.usefixtures("without_figures")
 
 HEADER = ["PPN", "Titel", "Abstract", "Jahr", "Schlagwörter"]
 TOPICS = {
@@ -181,6 +181,20 @@ def test_evaluate_warns_of_documents_that_were_trained_on(table: Path, fitted: t
     assert f"{n} of these 118 documents were trained on" in said
 
 
+def test_a_label_that_is_its_own_id_is_printed_once(fitted: tuple[Path, str]):
+    assert call("labels", fitted[0], "show", "Wein")[0].startswith("Wein\n")
+    said = refused(CorpusError, "labels", fitted[0], "show", "fisch")
+    assert said.endswith("Names that contain it: Fischerei.")
+
+
+def test_a_format_may_be_called_by_its_suffix(
+    table: Path, fitted: tuple[Path, str], tmp_path: Path
+):
+    path = write(tmp_path / "records.xlsx").rename(tmp_path / "records")
+    assert "taken      118 documents, 5 labels" in call("info", path, "--format", "xlsx")[1]
+    assert "P3 " in call("predict", fitted[0], path, "--format", ".XLSX", "-k", 1)[0]
+
+
 def test_wide_tables_have_ids_only_where_they_tell_something(
     table: Path, fitted: tuple[Path, str], tmp_path: Path
 ):
@@ -267,7 +281,48 @@ def test_a_table_without_a_header_is_noticed(tmp_path: Path):
         "".join(f"{text},wine\n" for text in ("white grapes", "a cellar", "a vineyard"))
     )
     said = call("info", path, "--labels", "wine", "--text", "white grapes")[1]
-    assert "'wine' is also a label: does the first row have names of columns?" in said
+    assert "'wine' is also a label: does the first row hold the names of the columns?" in said
+
+
+@pytest.mark.parametrize("name", ["bare.csv", "bare.xlsx"])
+def test_a_table_without_names_of_columns_is_read_by_their_numbers(tmp_path: Path, name: str):
+    rows = [[row[0], f"{row[1]} {row[2]}" * 3, row[4]] for row in ROWS if row[4] and row[1]]
+    path = tmp_path / name
+    if path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            csv.writer(file, delimiter=";").writerows(rows)
+    else:
+        with xlsxwriter.Workbook(path) as book:
+            sheet = book.add_worksheet()
+            for i, row in enumerate(rows):
+                sheet.write_row(i, 0, row)
+    _, said = call("info", path)
+    assert "no names of columns in the first row" in said
+    assert "text       column 2" in said
+    assert "labels     column 3, split at ';'" in said
+    assert f"taken      {len(rows)} documents, 5 labels" in said
+
+
+def test_a_table_with_a_column_for_each_label(tmp_path: Path):
+    path = tmp_path / "marks.csv"
+    marks = "".join(
+        f"a text about {x} and more,{int(x == 'wine')},{int(x == 'oil')}\n"
+        for x in ("wine", "oil", "tin") * 4
+    )
+    path.write_text("text,wine,oil\n" + marks)
+    _, said = call("info", path, "--labels", "wine,oil")
+    assert "labels     2 columns with 0 and 1: wine, oil" in said
+    assert "taken      8 documents, 2 labels; 4 rows left out: no labels" in said
+    assert "is also a label" not in said
+
+
+def test_spellings_that_look_the_same_are_not_written_out(tmp_path: Path):
+    path = tmp_path / "forms.csv"
+    path.write_text(
+        "text,labels\nöl und mehr,Öl\nnoch mehr,Öl\nviel mehr,O\u0308l\nimmer mehr,ÖL\n"
+    )
+    _, said = call("info", path)
+    assert "'Öl' is also in another Unicode form, 'ÖL';" in said
 
 
 def test_where_no_row_can_be_used_the_columns_are_said(tmp_path: Path):

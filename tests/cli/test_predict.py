@@ -154,11 +154,9 @@ def test_columns_can_be_named(tmp_path, suffix):
 
 def test_missing_columns_are_named_with_those_that_are_there(tmp_path):
     (tmp_path / "t.csv").write_text("id,year\n1,1999\n")
-    with pytest.raises(
-        CorpusError, match=r"has the text\?.* --text NAME. Its columns are: id, year"
-    ):
+    with pytest.raises(CorpusError, match=r"has the text\?.* --text NAME .*columns are: id, year"):
         read(tmp_path / "t.csv")
-    with pytest.raises(CorpusError, match="no column 'key', which --id asks for"):
+    with pytest.raises(CorpusError, match=r"no column 'key', which --id .*asks for"):
         read(tmp_path / "t.csv", columns=Columns.asked(id="key"))
     pq.write_table(pa.table({"year": ["1999"]}), tmp_path / "t.parquet")
     with pytest.raises(CorpusError, match="Its only column is 'year'"):
@@ -300,7 +298,9 @@ def test_damaged_files_stop_with_the_place(tmp_path):
     for suffix in (".gz", ".bz2", ".xz", ".zst"):
         path = tmp_path / f"cut.jsonl{suffix}"
         path.write_bytes(COMPRESSED[suffix](rows)[:-2000])
-        with pytest.raises(CorpusError, match=r"Cannot read .*cut.*:\d+: .*--resume"):
+        with pytest.raises(
+            CorpusError, match=r"Cannot read .*cut.*:\d+: .* copy or unpack it again"
+        ):
             read(path)
     (tmp_path / "cut.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(CorpusError, match="Cannot read"):
@@ -497,7 +497,7 @@ def test_output_over_its_own_input_is_refused(fitted_run, tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_bytes(as_jsonl(THREE))
     message = refused(ConfigError, fitted_run, path, "--output", path, "--overwrite")
-    assert "is the input, too" in message
+    assert "is also the input" in message
     assert path.read_bytes() == as_jsonl(THREE)
 
 
@@ -657,7 +657,9 @@ def test_a_repaired_file_can_be_resumed(fitted_run, tmp_path):
     path, output = tmp_path / "t.jsonl.gz", tmp_path / "out.jsonl"
     rows = [Document(d.id, f"{d.text} {os.urandom(4000).hex()}") for d in numbered(100)]
     path.write_bytes(gzip.compress(as_jsonl(rows))[:-150_000])
-    assert "with --resume" in refused(CorpusError, fitted_run, path, "--output", output)
+    said = refused(CorpusError, fitted_run, path, "--output", output)
+    assert re.search(r"\d+ documents are finished, and --resume continues\.", said)
+    assert "--resume" not in refused(CorpusError, fitted_run, path)  # nothing is kept
     path.write_bytes(gzip.compress(as_jsonl(rows)))
     done = predicted(fitted_run, path, "--output", output, "--resume").stderr
     assert "documents were finished before" in done

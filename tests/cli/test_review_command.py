@@ -92,7 +92,7 @@ def test_a_folder_of_documents(own_run: Path, tmp_path: Path) -> None:
 
 
 def test_mistakes_are_explained(own_run: Path, tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="Nothing waits to be reviewed"):
+    with pytest.raises(CorpusError, match="There is nothing to review"):
         depl("review", own_run)
     with pytest.raises(ConfigError, match=r"\.csv, \.tsv or \.jsonl"):
         depl("review", own_run, "--output", tmp_path / "queue.txt")

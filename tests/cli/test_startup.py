@@ -70,6 +70,8 @@ def test_help_of_every_command_brings_no_heavy_library():
     assert heavy == set()
     seen = printed.rpartition("COMMANDS|")[2].strip().split("|")
     assert {"", "fit", "explain", "serve", "theory", "labels", "labels RUN add"} <= set(seen)
+    # Rich would take what is in brackets for markup.
+    assert "pip install 'depl[ray]'" in re.sub(r"[│\s]+", " ", printed)
 
 
 def test_import_brings_no_heavy_library():
@@ -111,5 +113,20 @@ def test_a_signal_while_modules_are_imported_has_its_exit_code_too(tmp_path):
     command = [sys.executable, "-m", "interrupted"]
     done = subprocess.run(
         command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": paths}
+    )
+    assert (done.returncode, done.stderr.strip()) == (143, "Terminated.")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_an_interrupted_command_does_not_wait_for_threads_that_never_end():
+    script = (
+        "import depl.__main__, depl.cli.app, os, signal, threading\n"
+        "threading.Thread(target=threading.Event().wait).start()\n"
+        "depl.cli.app.main = lambda: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "depl.__main__._PATIENCE = 0.1\n"
+        "depl.__main__.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stderr.strip()) == (143, "Terminated.")

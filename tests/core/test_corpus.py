@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from depl.core.corpus import Corpus, Dataset, Label, LabelSet, held_out_folds, indicator, true_pairs
-from depl.core.corpus import carried as is_carried
+from depl.core.aside import held_out_folds
+from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.errors import CorpusError
+from depl.core.indicator import carried as is_carried
+from depl.core.indicator import indicator, true_pairs
 
 LABELS = LabelSet([Label("b", "beer"), Label("a", "apples"), Label("z", "zinc")])
 

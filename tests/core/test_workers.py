@@ -128,3 +128,32 @@ def test_a_forked_process_has_threads_of_its_own():
     if child == 0:
         os._exit(0 if list(map_in_threads(abs, [-5], 2)) == [5] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+STARTS = """
+import threading
+from depl.core.workers import thread_pool
+start, n = threading.Thread.start, []
+def interrupted(thread):
+    n.append(thread)
+    if {started}:
+        start(thread)
+    if len(n) == {last}:
+        raise KeyboardInterrupt
+    if not {started}:
+        start(thread)
+threading.Thread.start = interrupted
+try:
+    thread_pool(2)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("last", "started"), [(1, True), (2, False), (2, True)])
+def test_an_interruption_while_threads_start_leaves_none_that_waits(last, started):
+    code = STARTS.format(last=last, started=started)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")

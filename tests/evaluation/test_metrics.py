@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.metrics import f1_score, ndcg_score
 
-from depl.core.corpus import indicator
 from depl.core.errors import ConfigError, DeplError
+from depl.core.indicator import indicator
 from depl.evaluation import metrics
 from depl.evaluation.metrics import Hits
 

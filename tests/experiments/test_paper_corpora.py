@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 
 import depl
 from depl.cli.app import app
-from depl.core.corpus import indicator
+from depl.core.indicator import indicator
 from depl.evaluation.scores import evaluate, popularity
 from depl.run.config import Config
 from depl.run.folder import Run
 
-pytestmark = pytest.mark.usefixtures("one_thread", "figures_in_one_size")
+pytestmark = pytest.mark.usefixtures("one_thread", "without_figures")
 
 PAGE = Path(__file__).parents[2] / "docs" / "paper-corpora.md"
 WORDS_A_LABEL = 2

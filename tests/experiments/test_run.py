@@ -89,6 +89,14 @@ def test_every_experiment_measures_what_it_names_and_nothing_twice(
     assert scores["svm"]["bands"]["0"]["R@10"] == 0
     assert scores["fusion, seen labels only"]["bands"]["0"]["R@10"] == 0
     assert len({json.dumps(scores[s]) for s in wanted if s.startswith("de")}) > 3  # they do differ
+    from measured import kept_ranking
+
+    import depl
+
+    dev = depl.read(folder, splits=["dev"]).dev
+    kept = kept_ranking(tmp_path / "runs" / "recipes" / "toy", "depl", 0)  # for significance.py
+    right = [row[0] in dev.Y[[i]].indices for i, row in enumerate(kept.indices)]
+    assert 100 * np.mean(right) == pytest.approx(scores["depl"]["P@1"], abs=1e-3)
     capsys.readouterr()
     assert _run(runner, monkeypatch, "lengths", folder, *places, *quick) == 0
     assert "has all of it" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from dataclasses import replace
@@ -10,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from depl.core.corpus import indicator
 from depl.core.errors import DeplError
+from depl.core.indicator import indicator
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -98,6 +99,45 @@ def test_aplc_learns_head_and_tail(bert, corpus, tokens):
     assert found & set(tail.tolist())
 
 
+def test_every_label_attends_to_the_tokens_of_the_text_alone(bert, monkeypatch):
+    """Against label by label, document by document, without padding; in several parts."""
+    import torch
+    from systems import lwan
+    from systems.finetuning import states_of
+
+    from depl.neural.tokens import Tokens
+
+    model = lwan.LWAN(bert, 6).eval()
+    with torch.no_grad():
+        model.attention.weight.mul_(20)  # or every label would see the mean of all tokens
+    texts = [[7, 8, 9, 10], [11, 12], [13, 14, 15, 16, 17, 18, 19]]
+    expected = []
+    with torch.no_grad():
+        for text in texts:
+            ids = torch.tensor([text])
+            states = states_of(bert, ids, torch.ones_like(ids).bool())[-1][0]
+            row = []
+            for u, w, b in zip(
+                model.attention.weight, model.head.weight, model.head.bias, strict=True
+            ):
+                gathered = torch.softmax(states @ u, 0) @ states
+                row.append(float(gathered @ w + b))
+            expected.append(row)
+    for cells in (1, 2**20):
+        monkeypatch.setattr(lwan, "_CELLS", cells)
+        ranking = model.rank(Tokens.from_rows(texts), 6)
+        for i, row in enumerate(expected):
+            assert ranking.scores[i] == pytest.approx(sorted(row, reverse=True), abs=1e-5)
+            assert ranking.indices[i].tolist() == np.argsort(row)[::-1].tolist()
+
+
+def test_label_wise_attention_learns(bert, corpus, tokens):
+    from systems.lwan import LWAN
+
+    model = LWAN(bert, 10, epochs=20, lr=3e-3, head_lr=3e-2, dropout=0.0).fit(tokens, corpus.Y)
+    assert first_is_right(model.rank(tokens, 3), corpus.Y) > 0.9
+
+
 def test_label_clusters_are_the_formulas():
     import torch
     from systems.aplc import LabelClusters
@@ -173,11 +213,13 @@ def test_a_separator_is_the_optimum_of_its_objective():
     from systems.pfastrexml import separator
 
     rng = np.random.default_rng(1)
-    dense = rng.random((60, 3))
+    X = csr_array(rng.random((60, 3)).astype(np.float32))
+    dense = X.toarray().astype(np.float64)
     sides = (dense[:, 0] > 0.5).astype(np.int64)
-    X = csr_array(dense)
+    # The types that a fit has, for which it is compiled anyway.
+    indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
     terms, weights, offset, margin = separator(
-        X.indptr, X.indices, X.data, np.arange(60), sides, np.full(3, -1), 1.0
+        indptr, indices, X.data, np.arange(60), sides, np.full(3, -1), 1.0
     )
     w = np.zeros(3)
     w[terms] = weights
@@ -318,6 +360,28 @@ def test_rare_labels_alone_are_scored_as_if_there_were_no_others(two_words_a_lab
     assert found["PSP@3"] == 100.0
 
 
+def test_documents_that_repeat_training_ones_are_left_out(two_words_a_label):
+    """The second of three repeats one; the first has its label first, the third second."""
+    from measured import scores_apart
+
+    from depl.core.ranking import Ranking
+    from depl.evaluation.metrics import inverse_propensities
+
+    documents = replace(two_words_a_label(3, 3, slice(0, 1)), Y=indicator([[0], [1], [2]], 3))
+    ranking = Ranking(
+        np.array([[0, 1, 2], [0, 1, 2], [0, 2, 1]], np.int32),
+        np.tile(np.array([0.9, 0.5, 0.1], np.float32), (3, 1)),
+    )
+    counts = np.array([1, 9, 50])
+    found = scores_apart(ranking, documents, counts, 100, np.array([False, True, False]))["fresh"]
+    inverse = inverse_propensities(counts, 100)
+    assert found["documents"] == 2
+    assert found["P@1"] == 50.0
+    assert found["P@3"] == pytest.approx(100 / 3, abs=1e-3)
+    assert found["PSP@1"] == pytest.approx(100 * inverse[0] / (inverse[0] + inverse[2]), abs=1e-3)
+    assert found["PSP@3"] == 100.0
+
+
 def test_gradients_of_labels_are_those_of_the_cross_entropy():
     """The two parts add up to what autograd says of the loss, and are the paper's formulas."""
     import torch
@@ -370,12 +434,18 @@ def test_peers_write_what_they_predict_and_measure_the_programs_they_call(monkey
 
 
 @pytest.fixture
-def checking(monkeypatch):
+def encoder_script(monkeypatch):
+    """Imports a script of experiments/encoders."""
     monkeypatch.syspath_prepend(EXPERIMENTS / "encoders")
-    import checking
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in {"checking", "nomic_embed", "multilingual_e5_small"} & (set(sys.modules) - before):
+        del sys.modules[name]
 
-    yield checking
-    del sys.modules["checking"]
+
+@pytest.fixture
+def checking(encoder_script):
+    return encoder_script("checking")
 
 
 def test_an_encoder_that_gives_other_states_is_not_saved(checking, tiny_folder, tmp_path):
@@ -385,18 +455,74 @@ def test_an_encoder_that_gives_other_states_is_not_saved(checking, tiny_folder, 
 
     bert = load_encoder(tiny_folder).bert
 
-    def states(ids):
+    def far(_, ids, states):
         with torch.inference_mode():
-            return bert(input_ids=torch.tensor([ids])).last_hidden_state[0].numpy()
+            own = bert(input_ids=torch.tensor([ids])).last_hidden_state[0].numpy()
+        return np.abs(own - states).max()
 
     with pytest.raises(SystemExit, match=r"differs by .* not saved"):
-        checking.save_checked(bert, tiny_folder, tmp_path / "far", lambda ids: states(ids) + 0.1)
+        checking.save_checked(bert, tiny_folder, tmp_path / "far", lambda *_: far(*_) + 0.1)
     assert not (tmp_path / "far").exists()
-    assert checking.save_checked(bert, tiny_folder, tmp_path / "near", states) == 4
+    assert checking.save_checked(bert, tiny_folder, tmp_path / "near", far) == 4
     again = load_encoder(find_encoder(str(tmp_path / "near"))).bert
     assert torch.equal(
         again.embeddings.word_embeddings.weight, bert.embeddings.word_embeddings.weight
     )
+
+
+def test_known_vectors_are_compared_with_the_normalised_mean(checking):
+    states = np.array([[1.0, 0.0, 5.0], [5.0, 8.0, 3.0]], np.float32)  # mean 3, 4, 4; length 6.4
+    far = checking.means_beginning_with([[0.0], [3 / 41**0.5, 4 / 41**0.5 + 0.01]])
+    assert far(1, [], states) == pytest.approx(0.01, abs=1e-6)
+
+
+def test_weights_of_gguf_are_those_of_nomic_bert(encoder_script):
+    import torch
+    from transformers import NomicBertConfig, NomicBertModel
+
+    script = encoder_script("nomic_embed")
+    sizes = {"vocab_size": 20, "hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 12}
+    config = NomicBertConfig(**sizes, num_hidden_layers=2)
+    bert, again = NomicBertModel(config), NomicBertModel(config)
+    theirs = bert.state_dict()
+    names = {long: short for short, long in script._TOP.items()}
+    for i in range(2):
+        names |= {f"layers.{i}.{long}": f"blk.{i}.{short}" for short, long in script._LAYER.items()}
+    # As llama.cpp writes it: three matrices in one, and matrices in 16 bits.
+    tensors = {
+        f"{names[module]}.{kind}": x.numpy().astype(np.float16 if x.ndim > 1 else np.float32)
+        for (module, kind), x in ((name.rsplit(".", 1), x) for name, x in theirs.items())
+        if module in names
+    }
+    for i in range(2):
+        parts = [theirs[f"layers.{i}.self_attn.{x}_proj.weight"] for x in "qkv"]
+        tensors[f"blk.{i}.attn_qkv.weight"] = torch.cat(parts).numpy().astype(np.float16)
+    again.load_state_dict(script.weights_of(tensors), strict=True)
+    ids = torch.tensor([[3, 9, 4, 17]])
+    with torch.inference_mode():
+        ours, wanted = (x.eval()(input_ids=ids).last_hidden_state for x in (again, bert))
+    torch.testing.assert_close(ours, wanted, atol=2e-3, rtol=0)
+
+
+def test_blocks_of_four_bits_and_pieces_of_xlm_roberta(encoder_script, tmp_path):
+    script = encoder_script("multilingual_e5_small")
+    # A scale of 0.5, then bytes whose low halves are weights 0 to 15 and whose high halves the
+    # other 16: 0x9f is 15 and 9, so 0.5 * (15 - 8) and 0.5 * (9 - 8).
+    block = np.array([0.5], "<f2").tobytes() + bytes([0x9F] + [0x88] * 15)
+    values = script.unpack(block * 2)
+    assert values.shape == (64,)
+    assert values[[0, 16, 32, 48]].tolist() == [3.5, 0.5, 3.5, 0.5]
+    assert values[[1, 15, 17, 31]].tolist() == [0.0] * 4
+    assert script.full_name("l3.ao.w") == "encoder.layer.3.attention.output.dense.weight"
+    special = [(piece, 0.0) for piece in ("<s>", "<pad>", "</s>", "<unk>")]
+    words = [("\u2581wine", -1.0), ("s", -1.0), ("\u2581", -2.0), ("A", -2.0), ("<mask>", 0.0)]
+    folder = script.write_tokenizer([*special, *words], tmp_path / "tokenizer")
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    found = tokenizer.encode("wines \uff21 q").tokens  # the full-width A is an A
+    assert found == ["<s>", "\u2581wine", "s", "\u2581", "A", "\u2581", "q", "</s>"]
+    assert tokenizer.encode("q").ids == [0, 6, 3, 2]
 
 
 def test_a_file_that_is_not_the_one_meant_is_refused(checking, tmp_path):

@@ -231,6 +231,17 @@ def test_many_bins_are_averaged_with_their_neighbours_and_seeds(tables, tmp_path
     )
 
 
+def test_what_was_measured_as_a_whole_is_in_the_tables_and_not_in_figure_1(tables, tmp_path):
+    write(tmp_path / "results", 0, {"svm": 10.0})
+    write(tmp_path / "results", 1, {"fusion": 20.0}, n_bins=0)
+    path = page(tmp_path, "figure1-eurlex57k", "table4-eurlex57k")
+    make(tables, tmp_path)
+    text = " ".join(path.read_text().split())
+    assert "from rare to common labels: SVM]" in text
+    assert "Not measured yet: BERT classifier, DEPL, all parts together" in text
+    assert rows(path.read_text())["all parts together"] == ["**20.00**"] * 3
+
+
 def test_the_documentation_is_what_was_measured(tables):
     stale, _ = tables.render(ROOT, tables.read_results())
     assert stale == []
@@ -322,8 +333,10 @@ def test_rare_labels_costs_and_notes_have_their_tables(tables, tmp_path):
         "seconds": 900.0,
         "cpu_seconds": 612.3,
         "peak_memory_mb": 2048,
+        "hardware": "NVIDIA H200, 16 cores",
         "note": "5 of 30 epochs",
         "tail": {"documents": 46} | scores,
+        "fresh": {"documents": 1234} | {key: x + 1 for key, x in scores.items()},
         "report": report(50.0),
     }
     folder = tmp_path / "results"
@@ -342,7 +355,9 @@ def test_rare_labels_costs_and_notes_have_their_tables(tables, tmp_path):
     assert "; 5 of 30 epochs | **10.00** | **30.00** | **50.00** |" in tail
     assert "46 dev documents carry such a label" in tail
     assert "DiSMEC" not in tail.split("Not measured yet")[0]
-    assert "| 612 | 2,048 | `peers.py data/debtags --only attentionxml --set epochs=5` |" in block(
-        "costs-debtags"
-    )
+    fresh = block("fresh-debtags")
+    assert "; 5 of 30 epochs | **11.00** | **31.00** | **51.00** |" in fresh
+    assert "1,234 dev documents repeat no training document." in fresh
+    command = "`peers.py data/debtags --only attentionxml --set epochs=5`"
+    assert f"| 612 | 2,048 | NVIDIA H200, 16 cores | {command} |" in block("costs-debtags")
     assert block("gradients-debtags") == "Not measured yet: debtags.\n"

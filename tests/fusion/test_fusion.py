@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_array
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.core.ranking import Ranking
 from depl.evaluation.metrics import Hits, inverse_propensities, precision_and_psp
-from depl.fusion.calibration import calibration_error
+from depl.fusion.calibration import calibration_error, correction
 from depl.fusion.candidates import candidate_pairs
 from depl.fusion.fusion import Fusion
 from depl.fusion.growing import weigh
-from depl.fusion.rare import POWERS, choose_power
+from depl.fusion.rare import FILLS, POWERS, Order, choose_order, rare_labels
 
 N_LABELS = 30
 
@@ -52,6 +52,26 @@ def fallen_back():
     """One good part and one of pure noise, on too few documents to learn more than that."""
     rankings, Y, counts = problem(3, n=25, noise=(0.4, 5.0))
     return Fusion(iterations=5).fit(rankings, Y, counts, 500), rankings, Y, counts
+
+
+# Calibration
+
+
+def test_a_correction_finds_the_odds_that_decisions_were_drawn_with():
+    rng = np.random.default_rng(0)
+    shown = rng.random(200_000)
+    right = rng.random(len(shown)) < expit(0.7 * logit(shown) - 0.4)
+    assert correction(shown, right) == pytest.approx((0.7, -0.4), abs=0.02)
+
+
+def test_a_few_decisions_correct_a_little_and_those_of_one_kind_nothing():
+    shown = np.full(6, 0.8)
+    slope, offset = correction(shown, np.arange(6) < 1)
+    assert 0.8 < slope < 1
+    assert -0.2 < offset < 0
+    for right in (np.ones(6, bool), np.zeros(6, bool)):
+        assert correction(shown, right) == (1.0, 0.0)
+    assert correction(np.empty(0), np.empty(0, bool)) == (1.0, 0.0)
 
 
 # Features
@@ -211,9 +231,9 @@ def skewed(seed, n=400):
 def test_rare_labels_are_favoured_in_the_order_and_not_in_the_probabilities():
     rankings, Y, counts = skewed(2, n=900)
     favouring = Fusion(iterations=30, head_loss=100).fit(rankings, Y, counts, 8100)
-    assert favouring.favour_ > 0
+    assert favouring.order_.power > 0
     plain = Fusion(iterations=30, head_loss=0).fit(rankings, Y, counts, 8100)
-    assert plain.favour_ == 0
+    assert plain.order_ == Order()
     inverse = inverse_propensities(counts, 8100)
     ranked, usual = (x.rank(rankings, counts, N_LABELS) for x in (favouring, plain))
     assert np.any(np.diff(ranked.scores[:, :5], axis=1) > 0)
@@ -223,9 +243,9 @@ def test_rare_labels_are_favoured_in_the_order_and_not_in_the_probabilities():
             dict(zip(x.indices[row], x.scores[row], strict=True)) for x in (ranked, usual)
         )
         assert found == expected
-        n = int(np.sum(ranked.indices[row] >= 0))
+        n = int(np.sum(ranked.scores[row] >= 0.02))  # what is less probable follows
         log_odds = (logit(ranked.scores[row, :n].astype(np.float64)) - offset) / slope
-        raised = log_odds + favouring.favour_ * np.log(inverse[ranked.indices[row, :n]])
+        raised = log_odds + favouring.order_.power * np.log(inverse[ranked.indices[row, :n]])
         assert np.all(np.diff(raised) < 1e-3)  # the scores have seven digits
 
 
@@ -233,7 +253,7 @@ def test_probabilities_are_calibrated_for_rare_and_for_frequent_labels():
     rankings, Y, counts = skewed(2, n=1800)
     some, others = slice(0, 900), slice(900, 1800)
     fusion = Fusion(head_loss=100).fit(cut(rankings, some), Y[some], counts, 8100)
-    assert fusion.favour_ > 0
+    assert fusion.order_.power > 0
     ranked = fusion.rank(cut(rankings, others), counts, 5)
     right = Hits.of(ranked.indices, Y[others]).correct
     rare = counts[ranked.indices] < np.median(counts)
@@ -274,35 +294,65 @@ def test_rare_labels_rise_and_the_head_loses_no_more_than_it_may():
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.01, 0.3, 2.0]))
-def test_power_is_the_best_of_those_that_cost_the_head_little(seed, head_loss):
+def test_order_is_the_best_of_those_that_cost_the_head_little(seed, head_loss):
     rng = np.random.default_rng(seed)
     n, n_labels = 12, 9
-    counts = rng.integers(0, 200, n_labels)
+    counts = rng.integers(0, 30, n_labels)
     Y = csr_array((rng.random((n, n_labels)) < 0.3).astype(np.float32))
     inverse = inverse_propensities(counts, 1000)
     rows, labels = (x.ravel() for x in np.mgrid[:n, :n_labels])
-    log_odds = rng.normal(size=n * n_labels) + 1.5 * Y.toarray().ravel()
+    log_odds = rng.normal(-4, 1, size=n * n_labels) + 1.5 * Y.toarray().ravel()
+    probability = expit(log_odds)
+    rare = (counts >= 1) & (counts <= 9)
+    np.testing.assert_array_equal(rare_labels(counts), rare)
 
-    def scores(power):
-        odds = np.exp(log_odds).reshape(n, n_labels) * inverse**power
-        best = np.argsort(-odds, axis=1, kind="stable")[:, :5]
-        right = np.take_along_axis(Y.toarray(), best, axis=1)
-        return right, precision_and_psp(best.astype(np.int32), Y, inverse, (1, 5))
+    def scores(order):
+        """Which of the first 5 are right, P and PSP, and F1 of rare labels by counting."""
+        odds = np.exp(log_odds).reshape(n, n_labels)
+        keys = odds * inverse**order.power
+        if order.fill:
+            behind = probability.reshape(n, n_labels) < 0.02
+            keys[behind] = (1e-9 * odds / inverse**order.fill)[behind]
+        best = np.argsort(-keys, axis=1, kind="stable")[:, :5]
+        truth = Y.toarray() > 0
+        suggested = np.zeros_like(truth)
+        np.put_along_axis(suggested, best, True, axis=1)
+        some = rare & truth.any(axis=0)
+        both, either = (suggested & truth).sum(axis=0), (suggested + 0 + truth).sum(axis=0)
+        f1 = 2 * both / np.maximum(either, 1)
+        tail = 100 * f1[some].mean() if some.any() else 0.0
+        right = np.take_along_axis(truth, best, axis=1)
+        return right, precision_and_psp(best.astype(np.int32), Y, inverse, (1, 5)), tail
 
-    def costs(power, k):
-        """Points lost, and the standard error of that."""
-        lost = 100 * (found[0.0][0][:, :k] - found[power][0][:, :k]).mean(axis=1)
-        return lost.mean() + lost.std(ddof=1) / math.sqrt(n)
+    def harmless(right):
+        for k in (1, 5):
+            lost = 100 * (plain[:, :k] + 0.0 - right[:, :k]).mean(axis=1)
+            if lost.mean() + lost.std(ddof=1) / math.sqrt(n) > head_loss + 1e-9:
+                return False
+        return True
 
-    found = {power: scores(power) for power in POWERS}
-    kept = {
-        power: sum(x.values())
-        for power, (_, x) in found.items()
-        if power == 0 or max(costs(power, 1), costs(power, 5)) <= head_loss + 1e-9
-    }
-    chosen = choose_power(rows, labels, log_odds, Y, inverse, head_loss)
-    assert chosen in kept
-    assert kept[chosen] == pytest.approx(max(kept.values()))
+    def best_of(orders, of_tail):
+        found = {order: scores(order) for order in orders}
+        kept = {
+            order: sum(x.values()) + of_tail * tail
+            for order, (right, x, tail) in found.items()
+            if order == orders[0] or harmless(right)
+        }
+        return max(kept.values()), kept
+
+    plain = scores(Order())[0]
+    chosen = choose_order(rows, labels, log_odds, probability, Y, inverse, rare, head_loss)
+    most, kept = best_of([Order(power) for power in POWERS], 0)
+    assert kept[Order(chosen.power)] == pytest.approx(most)
+    most, kept = best_of([Order(chosen.power, fill) for fill in FILLS], 1)
+    assert kept[chosen] == pytest.approx(most)
+
+
+def test_improbable_labels_follow_the_common_ones_first():
+    log_odds = logit(np.array([0.9, 0.03, 0.015, 0.01, 0.001]))
+    inverse = np.array([5.0, 9.0, 9.0, 2.0, 1.0])
+    keys = Order(power=0.0, fill=4.0).keys(log_odds, expit(log_odds), inverse)
+    assert np.argsort(-keys).tolist() == [0, 1, 4, 3, 2]
 
 
 # The single best part
@@ -430,13 +480,22 @@ def test_what_is_saved_comes_back(which, request, tmp_path):
         fusion.chosen_,
         fusion.scores_,
     )
-    assert (back.iterations, back.favour_) == (fusion.iterations, fusion.favour_)
+    assert (back.iterations, back.order_) == (fusion.iterations, fusion.order_)
     ours, theirs = fusion.rank(rankings, counts, 9), back.rank(rankings, counts, 9)
     assert np.array_equal(ours.indices, theirs.indices)
     assert np.array_equal(ours.scores, theirs.scores)
     assert fusion.contributions(rankings, counts, 1, 2) == back.contributions(
         rankings, counts, 1, 2
     )
+
+
+def test_a_fusion_from_before_improbable_labels_had_an_order_of_their_own(fitted, tmp_path):
+    fitted[0].save(tmp_path)
+    path = tmp_path / "fusion.json"
+    kept = json.loads(path.read_text())
+    del kept["fill"]
+    path.write_text(json.dumps(kept))
+    assert Fusion.load(tmp_path).order_ == Order(fitted[0].order_.power)
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,15 @@ def test_a_band_without_suggestions_and_a_precision_out_of_reach_are_none():
     assert found.of_labels(np.array([5, 50, 0]), 0.1).tolist() == [pytest.approx(0.3)] * 3
 
 
+def test_a_band_that_no_held_out_document_carries_has_the_threshold_of_all_labels():
+    # In a small run every document is held out once, so a label without documents is never right.
+    ranking = Ranking(np.array([[0, 1], [0, 1]]), np.array([[0.8, 0.7], [0.6, 0.5]], np.float32))
+    found = Thresholds.fit(ranking, csr_array([[1, 0], [1, 0]]), np.array([5, 0]))
+    assert not found.has_own("0")
+    assert found.of_band("0") == found.for_f1()
+    assert found.of_labels(np.array([0]), 0.5).tolist() == [found.for_precision(0.5)]
+
+
 @pytest.mark.parametrize("wanted", [0, -0.5, 1.01, 80, float("nan")])
 def test_what_is_no_precision_is_refused(fitted, wanted):
     with pytest.raises(ConfigError, match="precision lies above 0"):

@@ -96,6 +96,20 @@ def test_reasons_are_names_examples_and_labels_alike(model):
     assert model.explain(text, "wine").parts[0].name == "svm"
 
 
+def test_new_names_with_words_that_the_run_lacks_are_told(model, caplog):
+    with caplog.at_level(logging.WARNING):
+        model.rename_label("2560", alt_names=["grape must", "Oenologie"])
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "No training document has oenologie" in said
+    caplog.clear()
+    model.undo()
+    model.rename_label("2560", alt_names=["grape must"])
+    model.add_labels([Label("x-1", "monopile")])
+    caplog.clear()
+    model.rename_label("x-1", "gabion")  # an added label is found by words of its own
+    assert not caplog.records
+
+
 def test_names_without_a_known_word_are_told(model, caplog):
     with caplog.at_level(logging.WARNING):
         model.add_labels([MONOPILE, Label("q", "§ 5"), Label("w", "wine cellar")])

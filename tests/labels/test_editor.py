@@ -22,11 +22,11 @@ from depl.cli.app import app
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.errors import CorpusError, DeplError, RunError
 from depl.labels.fewshot import weigh
-from depl.labels.index import OverlaidIndex
 from depl.labels.journal import Journal
 from depl.labels.overlay import Overlay
 from depl.model.classifier import Classifier
 from depl.neural.index import LabelIndex
+from depl.neural.overlaid_index import OverlaidIndex
 from depl.pipeline.fit import fit
 from depl.run.config import Config
 
@@ -249,6 +249,13 @@ def test_a_run_that_cannot_be_written_to_loads_without_what_was_computed(
     monkeypatch.setattr(os, "replace", refused)
     monkeypatch.setattr(Path, "replace", refused)
     assert_same(model, Classifier.load(fused_run), dataset.dev.texts)
+
+
+def test_an_emptied_journal_is_missed_even_if_it_had_one_entry(model, fused_run):
+    model.add_labels([Label("n0", "storage licence")])
+    (fused_run / "labels" / "journal.jsonl").write_bytes(b"")
+    with pytest.raises(RunError, match=r"journal\.jsonl has 0 entries, but at least 1 were made"):
+        Classifier.load(fused_run)
 
 
 @pytest.mark.parametrize("left", [0, 1])

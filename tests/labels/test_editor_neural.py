@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - what everybody calls it
 
 from depl.core.corpus import Label
-from depl.labels.index import OverlaidIndex
 from depl.model.classifier import Classifier
 from depl.neural.encoder import encode
 from depl.neural.index import LabelIndex
+from depl.neural.overlaid_index import OverlaidIndex, with_vectors
 from depl.neural.tokens import tokenize
 from depl.pipeline import fit as pipeline
 from depl.run.config import Config
@@ -175,7 +177,7 @@ def test_a_long_name_is_cut_where_the_runs_own_are(model, vocabulary):
 
 def test_what_an_older_version_computed_is_computed_anew(model, run, corpus, monkeypatch):
     kept = run / "labels" / "computed.log"
-    monkeypatch.setattr("depl.labels.editor.LAYOUT", ["names"])
+    monkeypatch.setattr("depl.labels.replay.LAYOUT", ["names"])
     older = Classifier.load(run)
     older.add_labels([Label("a", "nobody")])
     monkeypatch.undo()
@@ -255,6 +257,43 @@ def test_many_labels_are_encoded_together_and_what_is_only_a_name_once(
     assert calls == [1000, 2]
 
 
+def test_an_unknown_word_and_every_example_count_with_all_reasons(model, run, corpus, vocabulary):
+    own = [corpus.texts[0], corpus.texts[9], " ".join(vocabulary[80:90])]
+    model.add_labels(
+        [Label("a", "Monopile"), Label("b", vocabulary[75])],
+        descriptions={"b": vocabulary[76]},
+        examples={"a": own},
+    )
+    assert model.features.unknown_terms(["Monopile"]) == ["monopile"]
+    first = [row[0][0].id for row in model.predict([*own, "a monopile"], 1).rows()]
+    assert first == ["a"] * 4
+    text = f"monopile {vocabulary[76]} {corpus.texts[1]}"
+    why = [model.explain(text, label) for label in ("a", "b")]
+    reasons = ["names", "examples", "labels alike", "name meaning", "example meaning"]
+    assert [[part.name for part in x.parts] for x in why] == [reasons] * 2
+    # The best of the name and of what a person wrote; the mean and the nearest of the examples.
+    encoder, folder = model.retriever.retriever.encoder, model.retriever.folder
+    vector = F.normalize(model.encode([text]), dim=1)
+    texts = {"a": ["Monopile"], "b": [vocabulary[75], vocabulary[76]]}
+    for x in why:
+        names = encode(encoder, tokenize(texts[x.label.id], folder, 24), "label")
+        cosine = float((vector @ F.normalize(names, dim=1).T).max())
+        assert (x.parts[3].score or 0.0) == pytest.approx(max(cosine, 0.0), abs=1e-4)
+    examples = F.normalize(model.encode(own), dim=1)
+    mean = F.normalize(examples.mean(dim=0, keepdim=True), dim=1)
+    best = float((vector @ torch.cat([examples, mean]).T).max())
+    assert why[0].parts[4].score == pytest.approx(best, abs=1e-4)
+    assert why[1].parts[4].score is None
+    assert_same(model, Classifier.load(run), corpus.texts[:10])
+
+
+def test_only_a_single_part_that_knows_labels_by_their_documents_is_told_of(run, caplog):
+    Classifier.load(run).add_labels([Label("a", "Monopile")])
+    assert not caplog.records
+    Classifier.load(run, "neighbours").add_labels([Label("b", "Jackup")])
+    assert "(b) will not be suggested" in caplog.text
+
+
 def test_a_graph_is_searched_together_with_what_came_later():
     pytest.importorskip("faiss")
     rng = np.random.default_rng(0)
@@ -268,3 +307,10 @@ def test_a_graph_is_searched_together_with_what_came_later():
     for position, vector in new.items():
         assert overlaid.search(vector[None], 1).indices[0, 0] == position
     assert overlaid.search(raw[[5, 6]], 50).indices.tolist()[1].count(6) == 0
+    places = np.array([2_001, 5, 2_000])
+    found = [
+        with_vectors(index, places, rows[[2, 0, 1]], 2_002).search(rows, 5)
+        for index in (graph, LabelIndex.build(raw[:2_000]))
+    ]
+    assert found[0].indices[:, 0].tolist() == [5, 2_000, 2_001]
+    assert (found[0].indices == found[1].indices).all()

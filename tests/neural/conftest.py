@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 from tests.tiny_encoder import WORDS
 
-from depl.core.corpus import indicator
+from depl.core.indicator import indicator
 
 
 def pytest_collect_file() -> None:

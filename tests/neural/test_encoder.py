@@ -14,11 +14,14 @@ from transformers import (
     DistilBertModel,
     MPNetConfig,
     MPNetModel,
+    NomicBertConfig,
+    NomicBertModel,
 )
 
-from depl.neural.bert import layers_of, token_states
+from depl.neural.bert import token_states
 from depl.neural.encoder import DualEncoder, encode, pooled_batches
 from depl.neural.encoder_files import load_encoder
+from depl.neural.layers import has_fast_path, int8_layers, layers_of
 from depl.neural.packing import TokenBank
 from depl.neural.tokens import Tokens, batches, tokenize
 
@@ -55,25 +58,51 @@ LENGTHS = {
 }
 
 
+def tiny_nomic(**changes):
+    """Rotary positions, gated layers, no biases; weights large enough for attention to matter."""
+    torch.manual_seed(0)
+    sizes = {"intermediate_size": 48, "initializer_range": 0.2, **changes}
+    return NomicBertModel(NomicBertConfig(**SIZES, **sizes)).eval()
+
+
+@pytest.fixture(params=["BERT", "NomicBERT"])
+def packed_bert(request, encoder):
+    """An encoder that has the packed forward pass."""
+    bert = encoder.bert if request.param == "BERT" else tiny_nomic()
+    assert has_fast_path(bert)
+    return bert
+
+
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
-def test_a_packed_batch_gives_the_states_of_hugging_face(encoder, lengths):
+def test_a_packed_batch_gives_the_states_of_hugging_face(packed_bert, lengths):
     tokens = random_tokens(lengths)
     with torch.no_grad():
-        found = token_states(encoder.bert, pack_all(tokens), training=False)
-        expected = torch.cat(states_by_hugging_face(encoder.bert, tokens))
+        found = token_states(packed_bert, pack_all(tokens), training=False)
+        expected = torch.cat(states_by_hugging_face(packed_bert, tokens))
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 
-def test_a_packed_batch_gives_the_gradients_of_hugging_face(encoder):
+def test_a_packed_batch_gives_the_gradients_of_hugging_face(packed_bert):
     tokens = random_tokens(LENGTHS["mixed"])
-    weights = list(encoder.bert.parameters())
-    packed = token_states(encoder.bert, pack_all(tokens), training=False)
-    padded = torch.cat(states_by_hugging_face(encoder.bert, tokens))
+    weights = list(packed_bert.parameters())
+    packed = token_states(packed_bert, pack_all(tokens), training=False)
+    padded = torch.cat(states_by_hugging_face(packed_bert, tokens))
     direction = torch.randn(packed.shape, generator=torch.Generator().manual_seed(1))
     ours = torch.autograd.grad((packed * direction).sum(), weights)
     theirs = torch.autograd.grad((padded * direction).sum(), weights)
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b, atol=2e-4, rtol=1e-4)
+
+
+def test_rotary_positions_matter_and_are_those_in_the_text_not_in_the_batch():
+    bert, tokens = tiny_nomic(), random_tokens([9, 9])
+    turned = Tokens.from_rows([tokens.ids[8::-1].tolist()])
+    with torch.no_grad():
+        both = token_states(bert, pack_all(tokens), training=False)
+        alone = token_states(bert, pack_all(tokens.take(np.array([1]))), training=False)
+        backwards = token_states(bert, pack_all(turned), training=False).flip(0)
+    torch.testing.assert_close(both[9:], alone, atol=1e-5, rtol=0)
+    assert (both[:9] - backwards).abs().max() > 0.1
 
 
 def tiny_distilbert():
@@ -90,11 +119,19 @@ def tiny_bert_of_another_kind():
     return BertModel(BertConfig(**SIZES, intermediate_size=64, hidden_act="relu"))
 
 
-@pytest.mark.parametrize("build", [tiny_distilbert, tiny_mpnet, tiny_bert_of_another_kind])
+def tiny_nomic_of_another_kind():
+    return tiny_nomic(rope_parameters={"rope_type": "linear", "rope_theta": 1000.0, "factor": 2.0})
+
+
+OTHERS = [tiny_distilbert, tiny_mpnet, tiny_bert_of_another_kind, tiny_nomic_of_another_kind]
+
+
+@pytest.mark.parametrize("build", OTHERS)
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
 def test_any_other_encoder_goes_through_its_own_forward_pass(build, lengths):
     torch.manual_seed(0)
     bert = build().eval()
+    assert not has_fast_path(bert)
     tokens = random_tokens(lengths)
     with torch.no_grad():
         found = DualEncoder(bert).eval().encode_documents(pack_all(tokens))
@@ -304,6 +341,16 @@ def test_int8_vectors_are_nearly_the_same_and_independent_of_the_batch(tiny_fold
     for i in (0, 5):
         alone = encode(small, tokens.take(np.array([i])), "document")[0]
         torch.testing.assert_close(alone, found[i], rtol=0, atol=1e-5)
+
+
+def test_int8_states_of_a_rotary_encoder_are_nearly_the_same():
+    bert, batch = tiny_nomic(), pack_all(random_tokens(LENGTHS["mixed"]))
+    with torch.no_grad():
+        expected = token_states(bert, batch, training=False)
+        found = token_states(bert, batch, training=False, layers=int8_layers(bert))
+    cosines = torch.nn.functional.cosine_similarity(expected, found)
+    assert cosines.min() > 0.99
+    assert not torch.equal(expected, found)
 
 
 def test_int8_follows_weights_that_change(tiny_folder, toy, with_int8):

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from depl.core.corpus import indicator
+from depl.core.indicator import indicator
 from depl.neural import encoder_files
 from depl.neural.encoder import encode, pooled_states
 from depl.neural.retriever import classifier_ranking, joint_ranking, retrieval_ranking

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depl.core.corpus import indicator
 from depl.core.errors import ConfigError
+from depl.core.indicator import indicator
 from depl.core.ranking import Ranking
 from depl.neural.sampling import LabelSampler
 

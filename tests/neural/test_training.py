@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from depl.core.corpus import indicator
 from depl.core.errors import ConfigError
+from depl.core.indicator import indicator
 from depl.core.ranking import Ranking
 from depl.neural import encoder_files
 from depl.neural.encoder import encode, rank

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from depl import api
+from depl.core.corpus import Label
 from depl.core.errors import ConfigError, RunError
+from depl.labels.feedback import Decision, FeedbackStore
 from depl.model.classifier import Classifier
 from depl.pipeline import fit as pipeline
+from depl.pipeline.learn import learn
 from depl.pipeline.stages import STAGE_NAMES, STAGES, dependents, stage_names
 from depl.run.config import Config
 from depl.run.folder import Run
@@ -50,7 +54,16 @@ def settings(tiny_folder, *more, training="full"):
 @pytest.fixture(scope="module")
 def full_run(corpus, tiny_folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("neural") / "run"
-    pipeline.fit(corpus.subset(np.arange(120)), out, settings(tiny_folder))
+    reranker = ("reranker.candidates=6", "reranker.max_tokens=32", "reranker.epochs=4")
+    reranker += ("reranker.batch_size=64", "reranker.encoder_lr=0.002", "reranker.head_lr=0.01")
+    pipeline.fit(corpus.subset(np.arange(120)), out, settings(tiny_folder, *reranker))
+    return out
+
+
+@pytest.fixture(scope="module")
+def frozen_run(corpus, tiny_folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("neural") / "frozen"
+    pipeline.fit(corpus, out, settings(tiny_folder, training="frozen"))
     return out
 
 
@@ -74,6 +87,7 @@ def test_a_full_run_learns_and_has_all_parts(full_run, corpus):
             "retrieval",
             "name retrieval",
             "neighbours",
+            "reranker",
         ),
     )
     reports = {r.name: r.to_json() for r in api.evaluate_parts(model, test)}
@@ -161,16 +175,11 @@ def test_the_model_of_a_run_is_a_setting_that_makes_nothing_again(full_run, corp
 
 
 @pytest.mark.parametrize("training", ["full", "frozen"])
-def test_names_alone_are_searched_for_as_the_encoder_would_encode_them(
-    full_run, corpus, tiny_folder, tmp_path, training
-):
+def test_names_alone_are_searched_for_as_the_encoder_would_encode_them(corpus, request, training):
     from depl.neural.encoder import encode
     from depl.neural.tokens import tokenize
 
-    run = full_run
-    if training == "frozen":
-        run = tmp_path / "run"
-        pipeline.fit(corpus, run, settings(tiny_folder, "retrieval.epochs=2", training=training))
+    run = request.getfixturevalue(f"{training}_run")
     model = Classifier.load(run)
     encoder = model.retriever.retriever.encoder
     names = encode(encoder, tokenize(model.labels.names, run / "encoder", 24), "label")
@@ -184,21 +193,71 @@ def test_names_alone_are_searched_for_as_the_encoder_would_encode_them(
     assert other.indices.tolist() != found.indices.tolist()
 
 
-def test_a_frozen_encoder_is_not_changed(corpus, tiny_folder, tmp_path):
+def test_a_frozen_encoder_is_not_changed(corpus, tiny_folder, frozen_run):
     from safetensors.numpy import load_file
 
-    pipeline.fit(corpus, tmp_path / "run", settings(tiny_folder, training="frozen"))
     before = load_file(tiny_folder / "model.safetensors")
-    after = load_file(tmp_path / "run" / "encoder" / "model.safetensors")
+    after = load_file(frozen_run / "encoder" / "model.safetensors")
     for name, weights in after.items():
         assert (weights == before[name]).all(), name
-    report = api.evaluate(Classifier.load(tmp_path / "run"), corpus)
+    report = api.evaluate(Classifier.load(frozen_run), corpus)
     assert report.to_json()["P@1"] > 90
 
 
-def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
-    import shutil
+@pytest.mark.parametrize("training", ["full", "frozen"])
+def test_feedback_is_learnt_by_the_indexes_too(corpus, request, tmp_path, training):
+    from depl.neural.encoder import encode
+    from depl.neural.retriever import label_vectors, unit_vectors
+    from depl.neural.tokens import tokenize
 
+    path = shutil.copytree(request.getfixturevalue(f"{training}_run"), tmp_path / "run")
+    run, store = Run(path), FeedbackStore(path)
+    fitted = Classifier.load(path)
+    n, new = len(run.train()), " ".join(["hule"] * 3)  # a word that is noise elsewhere
+    store.add(new, [Decision("l3", "added"), Decision("l4", "rejected")], id="new")
+    store.add("kafi kafi", [Decision("l5", "added")], id="d7")  # a document of training
+    learn(run)
+    store.add("seno mira", [Decision("l3", "accepted")], id="newer")
+    store.add(corpus.texts[9], [Decision("l6", "added")], id="d9")
+    learn(run)
+    model = Classifier.load(path)
+    known = model.retriever.retriever
+    folder, encoder, before = path / "encoder", known.encoder, fitted.retriever.retriever
+
+    def encoded(texts):
+        return unit_vectors(encode(encoder, tokenize(texts, folder, 24), "document"))
+
+    others = np.setdiff1d(np.arange(n), [7])
+    assert len(known.documents) == known.Y.shape[0] == n + 2
+    assert (known.documents.vectors[others] == before.documents.vectors[others]).all()
+    told = encoded(["kafi kafi", new, "seno mira"])
+    np.testing.assert_allclose(known.documents.vectors[[7, n, n + 1]], told, atol=1e-5)
+    expected = before.Y.toarray()
+    expected[7, 5] = expected[9, 6] = 1
+    assert (known.Y.toarray()[:n] == expected).all()
+    assert [known.Y[[i]].indices.tolist() for i in (n, n + 1)] == [[3], [3]]
+
+    changed = np.flatnonzero(np.array(model.state.descriptions) != fitted.state.descriptions)
+    assert 3 in changed
+    rest = np.setdiff1d(np.arange(N_LABELS), changed)
+    assert (known.labels.vectors[rest] == before.labels.vectors[rest]).all()
+    texts = [model.state.descriptions[j] for j in changed]
+    own = label_vectors(encoder, tokenize(texts, folder, 18))
+    np.testing.assert_allclose(known.labels.vectors[changed], own, atol=1e-5)
+
+    nearest = model.parts([new], k=3)["neighbours"]
+    assert nearest.indices[0, 0] == 3
+    model.add_labels([Label("x", "hulego")], examples={"x": [new + " go"]})
+    assert len(model.retriever.retriever.documents) == n + 3
+    model.undo()
+    assert run.learned.undo() == 1
+    assert run.learned.undo() == 0
+    found, first = (x.predict(corpus.texts[:9], k=3) for x in (Classifier.load(path), fitted))
+    assert (found.indices == first.indices).all()
+    assert (found.scores == first.scores).all()
+
+
+def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
     shutil.copytree(full_run, tmp_path / "run")
     events = {}
     config = Run(full_run).config().changed(["retrieval.epochs=1"])
@@ -212,6 +271,7 @@ def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
     [
         ("full", "fusion.depth=3", {"fusion"}),
         ("full", "neighbours.k=3", {"fusion"}),
+        ("full", "reranker.epochs=3", {"reranker", "fusion"}),
         (
             "full",
             "linear.C=2.0",
@@ -242,6 +302,8 @@ def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
 )
 def test_a_setting_remakes_only_what_depends_on_it(training, setting, made):
     config = Config.load(None, [f"encoder.training={training}"])
+    if setting.startswith("reranker."):
+        config = config.changed(["reranker.candidates=10"])
     changed = config.changed([setting])
     wanted = stage_names(config)
 
@@ -260,12 +322,10 @@ def test_a_setting_remakes_only_what_depends_on_it(training, setting, made):
 def test_every_stage_comes_after_what_it_needs():
     for i, stage in enumerate(STAGES, start=1):
         assert set(stage.needs) <= set(STAGE_NAMES[:i])
-    assert dependents("classifier") == {"classifier", "encoder", "index", "fusion"}
+    assert dependents("classifier") == {"classifier", "encoder", "index", "reranker", "fusion"}
 
 
 def test_an_ablation_in_a_copy_of_a_run_trains_only_what_it_must(full_run, corpus, tmp_path):
-    import shutil
-
     shutil.copytree(full_run, tmp_path / "run")
     events = {}
     config = Run(full_run).config().changed(["fusion.depth=3", "fusion.candidates=3"])

@@ -6,17 +6,23 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from depl.core.cluster import RayExecutor
 from depl.core.corpus import Corpus, Label, LabelSet
 from depl.model.classifier import Classifier
+from depl.neural.encoder import pooled_states
+from depl.neural.encoder_files import load_encoder
+from depl.neural.index import LabelIndex
+from depl.neural.tokens import Tokens
 from depl.pipeline import fit as pipeline
 from depl.run.config import Config
 from depl.run.folder import Run
@@ -72,8 +78,39 @@ def undisturbed(prepared, tmp_path_factory):
     return run
 
 
-def environment():
-    return os.environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    """What processes that are started here are to know."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
+
+
+def new(run: Path, log: Path) -> int:
+    """A new interpreter that continues a run; its process id."""
+    command = [sys.executable, "-m", "depl", "fit", str(run)]
+    with log.open("wb") as out:
+        actions = [(os.POSIX_SPAWN_DUP2, out.fileno(), standard) for standard in (1, 2)]
+        return os.posix_spawn(sys.executable, command, os.environ, file_actions=actions)
+
+
+def fork(log: Path, function: Callable[[], object]) -> int:
+    """A process that has imported torch already, which takes a new one seconds; its id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        with log.open("wb") as out:
+            for standard in (1, 2):
+                os.dup2(out.fileno(), standard)
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+        function()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def weights(run):
@@ -95,15 +132,16 @@ def test_killed_twice_in_training_and_continued_gives_the_same_weights(
 ):
     run = tmp_path / "run"
     shutil.copytree(prepared, run)
-    reached = {}
+    reached, said = {}, tmp_path / "said.txt"
     for stage in ("classifier-held_out", "encoder-final"):
-        command = [sys.executable, "-m", "depl", "fit", run]
-        child = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL)
+        first = stage.startswith("classifier")
+        child = new(run, said) if first else fork(said, lambda: pipeline.fit(None, run))
         log = run / "logs" / f"{stage}.jsonl"
-        while steps(log) < 8 and child.poll() is None:
+        while steps(log) < 8 and os.waitpid(child, os.WNOHANG) == (0, 0):
             time.sleep(0.005)
-        os.kill(child.pid, signal.SIGKILL)
-        assert child.wait() == -signal.SIGKILL
+        assert steps(log) >= 8, said.read_text()
+        os.kill(child, signal.SIGKILL)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         reached[log] = steps(log)
         name, fold = stage.split("-")
         assert list((run / ".scratch").glob(f"{name}-*/{fold}/checkpoint.safetensors"))
@@ -121,22 +159,111 @@ def test_killed_twice_in_training_and_continued_gives_the_same_weights(
 def test_two_processes_train_what_one_does(prepared, undisturbed, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(prepared, run)
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes=2"]
-    launch += ["--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no"]
-    launch += ["--num_cpu_threads_per_process=1", "--main_process_port=0"]
-    result = subprocess.run(
-        [*launch, "-m", "depl", "fit", str(run)], env=environment(), capture_output=True, text=True
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
+    options = ["--cpu", "--num_processes=2", "--num_machines=1", "--mixed_precision=no"]
+    options += ["--dynamo_backend=no", "--num_cpu_threads_per_process=1", "--main_process_port=0"]
+
+    def launch() -> None:  # what `accelerate launch` does
+        from accelerate.commands.launch import launch_command, launch_command_parser
+
+        command = [*options, "-m", "depl", "fit", str(run)]
+        launch_command(launch_command_parser().parse_args(command))
+
+    said = tmp_path / "said.txt"
+    assert os.waitpid(fork(said, launch), 0)[1] == 0, said.read_text()[-3000:]
     for log in ("classifier-held_out", "classifier-final", "encoder-held_out", "encoder-final"):
-        one, two = (
-            [json.loads(x)["loss"] for x in (r / "logs" / f"{log}.jsonl").read_text().splitlines()]
-            for r in (undisturbed, run)
-        )
-        np.testing.assert_allclose(two, one, rtol=1e-3)
+        np.testing.assert_allclose(losses(run, log), losses(undisturbed, log), rtol=1e-3)
     texts = ["bade bafi", "gohu leka"]
     one, two = (Classifier.load(r).predict(texts, k=3) for r in (undisturbed, run))
     assert (one.indices[:, 0] == two.indices[:, 0]).all()
+
+
+def losses(run: Path, log: str) -> list[float]:
+    lines = (run / "logs" / f"{log}.jsonl").read_text().splitlines()
+    return [json.loads(line)["loss"] for line in lines]
+
+
+@pytest.fixture(scope="module")
+def two_nodes():
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=node)
+    cluster.add_node(**node)
+    with RayExecutor(cluster.address) as executor:
+        yield executor
+    cluster.shutdown()
+
+
+class Killing:
+    """A cluster on which the second process kills itself at its 20th step of training."""
+
+    def __init__(self, executor: RayExecutor, mark: Path) -> None:
+        self.executor, self.mark = executor, mark
+
+    def __getattr__(self, name):
+        return getattr(self.executor, name)
+
+    def together(self, function, task, **options):
+        # A function of a function travels by value: the workers need not find this file.
+        def call(part: object) -> None:
+            import os
+            import signal
+
+            from depl.neural.distributed import Processes
+
+            steps, sum_gradients = [], Processes.sum_gradients
+
+            def step(self: Processes, parameters: object) -> None:
+                steps.append(1)
+                if self.rank == 1 and len(steps) == 20 and not mark.exists():
+                    mark.touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+                sum_gradients(self, parameters)
+
+            Processes.sum_gradients = step
+            function(part)
+
+        mark = self.mark
+        return self.executor.together(call, task, **options)
+
+
+def test_the_nodes_of_a_cluster_train_what_one_machine_does_though_a_process_is_killed(
+    prepared, undisturbed, two_nodes, tmp_path
+):
+    run, mark = tmp_path / "run", tmp_path / "killed"
+    shutil.copytree(prepared, run)
+    pipeline.fit(None, run, until="classifier", executor=Killing(two_nodes, mark))
+    assert mark.exists()
+    for log in ("classifier-held_out", "classifier-final"):
+        found, expected = losses(run, log), losses(undisturbed, log)
+        assert len(found) == len(expected)
+        assert found[-1] == pytest.approx(expected[-1], rel=1e-3)
+    assert not list((run / ".scratch").iterdir())
+
+
+def test_encoding_and_search_on_a_cluster_give_the_bytes_of_one_machine(
+    encoder_folder, two_nodes, monkeypatch
+):
+    monkeypatch.setattr("depl.neural.encoder._TASK_TOKENS", 300)
+    rng = np.random.default_rng(0)
+    encoder = load_encoder(encoder_folder, int8=True)
+    rows = [rng.integers(5, 199, size).tolist() for size in rng.integers(1, 30, 100)]
+    tokens = Tokens.from_rows([[2, *row, 3] for row in rows])
+    for budget in (64, 1_000):
+        here, there = (
+            pooled_states(encoder, tokens, "document", budget=budget, executor=executor)
+            for executor in (None, two_nodes)
+        )
+        np.testing.assert_array_equal(here.numpy(), there.numpy())
+    index = LabelIndex.build(np.repeat(here.numpy(), 2, axis=0))  # every label has its equal
+    for k in (3, 300):
+        one, two = (
+            index.search(here.numpy(), k, scale=2.0, bias=-1.0, labels=7, executor=executor)
+            for executor in (None, two_nodes)
+        )
+        np.testing.assert_array_equal(one.indices, two.indices)
+        np.testing.assert_array_equal(one.scores, two.scores)
 
 
 def test_curves_for_tensorboard(prepared, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from depl.core.errors import ConfigError, CorpusError
 from depl.readers.choosing import choose
 from depl.readers.columns import Columns
-from depl.readers.fields import LIST
+from depl.readers.fields import LIST, MARKS, WrongFieldError, as_names
 from depl.readers.tables import Table
 
 PROSE = "a longer text about wine and oil and many other things"
@@ -83,6 +83,35 @@ def test_the_separator_of_labels(cells: list[object], separator: str):
     assert found.separator == separator
 
 
+@pytest.mark.parametrize("cells", [["0", "1"], [0, 1], [1.0, 0.0], [True, False], ["false", "1"]])
+def test_columns_of_zeros_and_ones_are_labels_by_their_own_names(cells: list[object]):
+    columns = table(text=[PROSE, PROSE + " 2"], wine=cells, oil=cells[::-1], year=[1999, 2000])
+    for asked in (Columns(), Columns.asked(labels="wine,oil")):
+        found = choose("t", columns, asked)
+        assert (found.labels, found.separator) == (("wine", "oil"), MARKS)
+        assert found.labels_said == "2 columns with 0 and 1: wine, oil"
+    carried = [
+        [n for c in ("wine", "oil") for n in as_names(r[c], c, MARKS)] for r in columns.sample()
+    ]
+    assert sorted(carried) == [["oil"], ["wine"]]
+
+
+def test_what_is_neither_0_nor_1_is_no_mark():
+    assert as_names(" ", "wine", MARKS) == as_names(float("nan"), "wine", MARKS) == []
+    with pytest.raises(WrongFieldError, match="wine is '2'"):
+        as_names("2", "wine", MARKS)
+    # One column alone may have classes called 0 and 1.
+    assert choose("t", table(text=[PROSE] * 2, labels=["0", "1"]), Columns()).separator == ""
+
+
+def test_the_separator_is_kept_for_the_same_columns_only():
+    kept = Columns(("text",), ("tags",), None, "|")
+    new = table(text=[PROSE] * 2, tags=["a", "b"], topics=["a; b", "c"])
+    assert choose("t", new, Columns(), kept=kept).separator == "|"
+    assert choose("t", new, Columns.asked(labels="tags"), kept=kept).separator == "|"
+    assert choose("t", new, Columns.asked(labels="topics"), kept=kept).separator == ";"
+
+
 def test_what_is_asked_for_comes_before_what_is_found():
     columns = table(title=["t"], Text=["x"], b=["y"], tags=["u"], **{"c, d": ["z"]})
     asked = Columns.asked(text="b,text", labels="C, D", id="title", separator="tab", merge=False)
@@ -102,7 +131,7 @@ def test_a_missing_column_is_said_with_the_nearest_and_all():
     columns = table(Titel=["x"], Jahr=["1"])
     with pytest.raises(CorpusError, match=r"no column 'Titl', which --text .* mean 'Titel'\? Its"):
         choose("t.csv", columns, Columns.asked(text="Titl"))
-    with pytest.raises(CorpusError, match=r"'Autor', which --labels asks for\. Its columns are: T"):
+    with pytest.raises(CorpusError, match=r"'Autor', which --labels \(in Python: labels=\) asks"):
         choose("t.csv", columns, Columns.asked(labels="Autor"))
     with pytest.raises(CorpusError, match=r"Which column of t\.csv has the labels.* --labels NAME"):
         choose("t.csv", columns, Columns())

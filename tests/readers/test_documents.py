@@ -20,9 +20,11 @@ from reportlab.lib.styles import getSampleStyleSheet  # noqa: E402
 from reportlab.pdfgen.canvas import Canvas  # noqa: E402
 from reportlab.platypus import PageBreak, Paragraph, SimpleDocTemplate  # noqa: E402
 
+from depl.core import apart  # noqa: E402
 from depl.core.errors import CorpusError, MissingExtraError  # noqa: E402
 from depl.readers.documents import Document, Documents, only_document  # noqa: E402
 from depl.readers.extraction import extract  # noqa: E402
+from depl.readers.extractors import extract_word  # noqa: E402
 from depl.readers.plain_text import NoDocumentError  # noqa: E402
 
 GERMAN = "Verordnung über Käse – „Öl“ & Wein, 5 €"
@@ -199,9 +201,23 @@ def test_what_is_no_document_is_refused_in_a_sentence(raw, why):
 
 
 def test_a_file_that_unpacks_to_more_than_the_memory_is_refused(monkeypatch):
-    monkeypatch.setattr("depl.readers.extraction.LARGEST_DOCUMENT", 1 << 10)
+    monkeypatch.setattr("depl.readers.extractors.LARGEST_DOCUMENT", 1 << 10)
     with pytest.raises(NoDocumentError, match="when unpacked"):
-        extract(word())
+        extract_word(word())
+
+
+def test_a_page_that_takes_too_long_is_refused(monkeypatch):
+    monkeypatch.setattr(apart, "SECONDS", 0)
+    rows = b"<tr><td rowspan=100000>a</td></tr>" * 200_000
+    with pytest.raises(NoDocumentError, match="it takes more than 0 seconds of computing"):
+        extract(b"<html><table>" + rows)
+    assert extract(PAGE.encode()).text
+
+
+def test_a_text_that_begins_with_many_comments_is_read_at_once():
+    many = b"<!-- a -->" * 400
+    assert extract(many + b"wine").text.endswith("wine")
+    assert extract(many + b"<html><p>wine</p></html>").text == "wine"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import random
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from benchmarks.fuzz import FINE, FORMATS, prepare, trial
 from scipy.sparse import csr_matrix, save_npz
 from tests.readers.reading import refusal, skipped
 
+from depl.core import apart
 from depl.core.errors import CorpusError, DeplError
 from depl.readers import limits, read
 from depl.readers.documents import Documents
@@ -54,7 +56,8 @@ def test_packed_bombs_are_refused(
     monkeypatch.setattr(limits, "_UNPACKED", 1 << 20)  # bytes, to be quick
     block = (GOOD.encode() + b"\n") * 5_000 if how == "lines" else b"x" * 250_000
     path = tmp_path / f"{'new.txt' if how == 'document' else 'train.jsonl'}.{suffix}"
-    path.write_bytes(PACK[suffix](block * 40))
+    # Packed in pieces, which make a file as well: bzip2 needs seconds for the whole.
+    path.write_bytes(PACK[suffix](block * 4) * 10)
     if how != "document":
         assert "cannot be read to their end" in (said := refusal(tmp_path, format="jsonl"))
         assert "more than 200 times its size" in said
@@ -99,8 +102,13 @@ def test_millions_of_columns_are_refused(tmp_path: Path, little_memory: None):
 
 
 def parquet_bomb(path: Path, value: str, n: int) -> None:
-    table = pa.table({"text": pa.array([value]).take(pa.array([0] * n)), "labels": ["a"] * n})
-    pq.write_table(table, path, compression="zstd")
+    # As a dictionary of one text, which need not be repeated here to be so in the file.
+    zeros = pa.array(np.zeros(n, np.int32))
+    columns = {"text": value, "labels": "a"}
+    table = pa.table(
+        {name: pa.DictionaryArray.from_arrays(zeros, [x]) for name, x in columns.items()}
+    )
+    pq.write_table(table, path, compression="zstd", store_schema=False)
 
 
 def test_parquet_that_unpacks_to_gigabytes_is_refused(tmp_path: Path, little_memory: None):
@@ -145,6 +153,60 @@ def test_a_cell_far_out_does_not_fill_the_memory(tmp_path: Path):
         sheet.write_row(0, 0, ["text", "labels"])
         sheet.write(1_048_575, 16_383, "x")
     assert "a sheet of 1,048,576 rows and 16,384 columns" in refusal(path)
+    # As another program might write it.
+    quoted = tmp_path / "quoted.xlsx"
+    with zipfile.ZipFile(path) as whole, zipfile.ZipFile(quoted, "w") as changed:
+        for name in whole.namelist():
+            raw = whole.read(name)
+            far = raw.replace(b' r="XFD1048576"', b" r = 'XFD1048576'")
+            changed.writestr(name, far.replace(b' r="1048576"', b" r = '1048576'"))
+    assert "a sheet of 1,048,576 rows and 16,384 columns" in refusal(quoted)
+
+
+def ods(path: Path, *rows: str) -> Path:
+    """An OpenDocument sheet; of its parts, these are what is read."""
+    uri = "urn:oasis:names:tc:opendocument:xmlns"
+    spaces = "".join(f' xmlns:{x}="{uri}:{x}:1.0"' for x in ("office", "table", "text"))
+    body = f'<table:table table:name="s">{"".join(rows)}</table:table>'
+    inner = f"<office:body><office:spreadsheet>{body}</office:spreadsheet></office:body>"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        content = f"<office:document-content{spaces}>{inner}</office:document-content>"
+        archive.writestr("content.xml", content)
+        manifest = '<manifest:manifest xmlns:manifest="urn:x"/>'
+        archive.writestr("META-INF/manifest.xml", manifest)
+    return path
+
+
+def ods_row(*cells: str, times: int = 1, wide: int = 1) -> str:
+    repeated = f' table:number-columns-repeated="{wide}" office:value-type="string"'
+    made = "".join(
+        f"<table:table-cell{repeated}><text:p>{x}</text:p></table:table-cell>" for x in cells
+    )
+    return f'<table:table-row table:number-rows-repeated="{times}">{made}</table:table-row>'
+
+
+def test_cells_of_an_opendocument_sheet_that_are_repeated_do_not_fill_the_memory(tmp_path: Path):
+    head, rows = ods_row("text", "labels"), [ods_row("wine", "a"), ods_row("milk", "b")]
+    # Programs fill a sheet with rows of nothing.
+    empty = (
+        '<table:table-row table:number-rows-repeated="1048000">'
+        '<table:table-cell table:number-columns-repeated="16384"/></table:table-row>'
+    )
+    good = ods(tmp_path / "good.ods", head, *rows, ods_row("wine", "a", times=3), empty)
+    assert len(read(good, text="text", labels="labels").train) == 5
+    bad = ods(tmp_path / "bad.ods", head, *rows, ods_row("x", times=1_000_000, wide=16_000))
+    assert "a sheet of 1,000,003 rows and 16,000 columns" in refusal(bad)
+
+
+def test_a_spreadsheet_that_needs_more_memory_than_there_is_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "all.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        book.add_worksheet().write(1_048_575, 60, "x")
+    monkeypatch.setattr(apart, "MEMORY", 1 << 30)
+    assert "all.xlsx  not a spreadsheet that can be opened: what reads it crashed" in refusal(path)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
@@ -159,7 +221,7 @@ def test_messages_stay_short_whatever_the_input_holds(tmp_path: Path, suffix: st
     said = refusal(path)
     assert len(said) <= 2_000
     assert "300" in said or "280 others" in said
-    assert "give --l" in said  # what to do is at its end, and kept
+    assert "give --" in said  # what to do is at its end, and kept
 
 
 def test_an_error_keeps_its_beginning_and_its_end():

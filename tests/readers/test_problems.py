@@ -192,7 +192,7 @@ def test_missing_column_is_fatal(folder: Path, suffix: str):
         (folder / f"train.{suffix}").write_text(f"year{separator}labels\n1999{separator}a\n")
     message = refusal(folder, on_error="skip")
     assert f"Which column of train.{suffix} has the text?" in message
-    assert "give --text NAME. Its columns are: year, labels." in message
+    assert "give --text NAME (in Python: text=). Its columns are: year, labels." in message
 
 
 def test_damaged_parquet_is_said(folder: Path):

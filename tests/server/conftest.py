@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 import subprocess
@@ -106,6 +107,17 @@ def uvicorn_running() -> Callable:
     return run_uvicorn
 
 
+@pytest.fixture
+def logs_restored() -> Iterator[None]:
+    """Takes back what ``depl serve`` in this process does to the logs: they would outlive it."""
+    loggers = [logging.getLogger(name) for name in ("depl", "depl.server", "uvicorn")]
+    before = [(x.handlers[:], x.level, x.propagate) for x in loggers]
+    yield
+    for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
+        logger.handlers[:], logger.propagate = handlers, propagate
+        logger.setLevel(level)
+
+
 @dataclass
 class Served:
     """A running ``depl serve``."""
@@ -152,13 +164,17 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def serving(uvicorn_running: Callable) -> Callable:
-    """A context manager that serves a run; gives the address of the page."""
+    """A context manager that serves a run, or several by name; gives the address of the page."""
     from depl.model.classifier import Classifier
     from depl.server.app import create_app
 
     @contextmanager
-    def running(run: Path, access: Any) -> Iterator[str]:
-        app = create_app(Classifier.load(run), access=access)
+    def running(run: Path | dict[str, Path], access: Any) -> Iterator[str]:
+        if isinstance(run, dict):
+            model: Any = {name: Classifier.load(path) for name, path in run.items()}
+        else:
+            model = Classifier.load(run)
+        app = create_app(model, access=access)
         with uvicorn_running(app) as server:
             yield f"{server.url}/"
 
@@ -169,6 +185,7 @@ VIEWPORT = {"viewport": {"width": 1280, "height": 800}}
 
 # The page keeps what is open for the next visit; the next test begins with nothing.
 FORGET = """() => new Promise((done) => {
+  sessionStorage.clear();
   const opened = indexedDB.open("depl");
   opened.onupgradeneeded = () => opened.result.createObjectStore("drafts");
   opened.onsuccess = () => {

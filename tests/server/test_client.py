@@ -76,7 +76,7 @@ def test_a_full_queue_is_waited_for(connect, model, monkeypatch):
 
     waited = []
     monkeypatch.setattr(LiveModel, "suggest", now_and_then)
-    monkeypatch.setattr("depl.client.time.sleep", waited.append)
+    monkeypatch.setattr("depl.client.connection.time.sleep", waited.append)
     assert client.predict([WINE])[0][0].name == "wine"
     assert waited == [1.0, 1.0]
 

@@ -81,3 +81,18 @@ def test_without_the_extra_the_answer_says_so(client, monkeypatch):
     answer = client.post("/v1/extract", content=pdf("wine"))
     assert answer.status_code == 501
     assert "depl[documents]" in answer.json()["error"]["message"]
+
+
+def test_rows_of_a_table_and_whole_files_do_not_tell_the_services_folders(client):
+    for name in ("notes.txt", "../../notes.txt"):
+        answer = client.post("/v1/table", params={"name": name}, content=b"wine\nand cheese")
+        assert [row["id"] for row in answer.json()["documents"]] == ["notes.txt"]
+
+
+def test_a_file_that_crashes_what_reads_it_costs_its_own_answer_only(client, monkeypatch):
+    monkeypatch.setattr("depl.core.apart.SECONDS", 0)
+    slow = b"<html><table>" + b"<tr><td rowspan=100000>a</td></tr>" * 200_000
+    answer = client.post("/v1/extract", content=slow, params={"name": "slow.html"})
+    assert answer.status_code == 422
+    assert "takes more than 0 seconds of computing" in answer.json()["error"]["message"]
+    assert client.post("/v1/extract", content=pdf("wine")).json()["text"] == "wine"

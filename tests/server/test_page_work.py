@@ -123,6 +123,19 @@ def test_work_survives_opening_a_file_and_a_reload(page: Page, table: Path) -> N
     expect(page.get_by_role("link", name="Documents 4")).to_be_visible()
 
 
+def test_a_reload_does_not_wait_for_the_browsers_database(visit: Opener, address: str) -> None:
+    page = visit(address, locale="en-GB")  # in a context of its own
+    page.add_init_script("indexedDB.open = () => { throw new Error('no database today'); }")
+    page.reload()
+    suggest(page, WINE, "wine")
+    page.get_by_role("button", name="Expert view").click()
+    page.locator("#text").press_sequentially("Red ")  # kept before the pause that follows typing
+    page.reload()
+    expect(page.locator("#text")).to_have_value(re.compile("Red "))
+    expect(page.locator("#list .name").first).to_have_text("wine")
+    expect(page.get_by_role("button", name="Expert view")).to_have_attribute("aria-pressed", "true")
+
+
 def test_documents_are_reviewed_with_the_keyboard_alone(
     page: Page, table: Path, run: Path, address: str
 ) -> None:
@@ -218,7 +231,10 @@ def test_the_tree_is_browsed_with_the_keyboard(page: Page, address: str) -> None
     page.get_by_role("button", name="Tree").click()
     expect(page.locator("#tree-found")).to_have_text("1 label at the top. 11 labels stand alone.")
     item = {x: page.locator(f"#tree [data-id='{x}']") for x in ("4523", "tram", "driver")}
+    expect(item["tram"]).to_be_visible()  # what is below the only label at the top
     item["4523"].focus()
+    page.keyboard.press("ArrowLeft")
+    expect(item["tram"]).to_be_hidden()
     page.keyboard.press("ArrowRight")
     expect(item["tram"]).to_be_visible()
     page.keyboard.press("ArrowDown")
@@ -339,7 +355,6 @@ def test_axe_finds_nothing_serious(
     expect(page.locator("#rows a")).to_have_count(14)
     check("labels")
     page.get_by_role("button", name="Tree").click()
-    page.get_by_role("treeitem", name="rail transport").press("ArrowRight")
     expect(page.locator("#tree [data-id='tram']")).to_be_visible()
     check("tree")
     page.goto(f"{address}#label/tram")
@@ -347,3 +362,24 @@ def test_axe_finds_nothing_serious(
     check("label")
     page.get_by_role("button", name="Edit").click()
     check("edit")
+
+
+def test_each_run_of_a_service_can_be_chosen(
+    visit: Opener, serving: Callable, run: Path, fitted_run: Path
+) -> None:
+    with serving({"laws": fitted_run, "trams & trains": run}, Access()) as address:
+        page = visit(address)
+        choice = page.get_by_role("combobox", name="Labels of")
+        expect(choice).to_have_value("laws")
+        expect(page.locator("#run")).to_have_text("12 labels, 48 training documents")
+        choice.select_option("trams & trains")
+        expect(page.locator("#run")).to_have_text("14 labels, 48 training documents")
+        expect(choice).to_have_value("trams & trains")
+        suggest(page, "The tram driver of the tramway", "tram driver")
+        choice.select_option("laws")
+        expect(page.locator("#run")).to_have_text("12 labels, 48 training documents")
+
+
+def test_a_single_run_is_named_and_nothing_is_to_be_chosen(page: Page) -> None:
+    expect(page.locator("#run")).to_contain_text("laws: 14 labels")
+    expect(page.locator("#runs")).to_be_hidden()

@@ -44,7 +44,7 @@ def test_thresholds_and_bands_choose_among_the_labels(client):
     everything = ids()
     middle = everything[1][2]
     assert ids(threshold=middle) == [x for x in everything if x[2] >= middle]
-    assert ids(threshold=2.0) == []
+    assert ids(threshold=1.0) == []
     for band in ("0", "1-9", "10-99", "100+"):
         assert ids(band=band) == [x for x in everything if x[1] == band]
     assert ids(band="1-9", k=1) == [x for x in everything if x[1] == "1-9"][:1]
@@ -74,6 +74,12 @@ def test_what_is_no_threshold_is_one_sentence(client, wrong):
     assert answer.status_code == 422
     message = "threshold must be a number, precision=P with P above 0 and at most 1, or f1."
     assert answer.json()["error"]["message"] == message
+
+
+def test_a_percentage_is_no_threshold(client):
+    answer = client.post("/v1/predict", json={"texts": [WINE], "threshold": 80})
+    assert answer.status_code == 422
+    assert "at most 1; got 80; for 80 % give 0.8." in answer.json()["error"]["message"]
 
 
 def test_a_precision_out_of_reach_says_what_the_run_reaches(client):
@@ -195,6 +201,22 @@ def test_a_run_without_fusion_gives_the_svms_scores(connect, fitted_run, tmp_pat
     answer = client.post("/v1/explain", json={"text": WINE, "label": "2560"})
     assert answer.status_code == 200
     assert answer.json()["probability"] is None
+
+
+def test_the_service_answers_with_the_model_that_the_run_is_set_to(connect, own_run):
+    from depl.pipeline import fit as pipeline
+    from depl.run.folder import Run
+
+    pipeline.fit(None, own_run, Run.open(own_run).config().changed(["model=svm"]))
+    model = load(own_run)
+    client = connect(model)
+    found = client.post("/v1/predict", json={"texts": [WINE], "k": 4}).json()["results"][0]
+    every = model.all_rankings([WINE], 4)
+    assert every["svm"].indices.tolist() != every["fusion"].indices.tolist()
+    expected = [model.labels[j].id for j in every["svm"].indices[0]]
+    assert [x["id"] for x in found["labels"]] == expected
+    answer = client.post("/v1/predict", json={"texts": [WINE], "threshold": "f1"})
+    assert answer.status_code == 422  # thresholds in words are those of the fusion's probabilities
 
 
 def test_changes_of_labels_show_at_once_and_can_be_undone(connect, own_run):

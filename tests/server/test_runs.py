@@ -72,6 +72,7 @@ def test_names_come_from_the_command_line_or_from_the_folder(fitted_run, own_run
         assert [x["name"] for x in answer["runs"]] == ["law", "own", "a-b-c"]
 
 
+@pytest.mark.usefixtures("logs_restored")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
+from benchmarks.serve import mixture, put_under_load
 
 from depl.cli.app import main
 
@@ -60,6 +62,8 @@ def test_sigterm_finishes_what_was_accepted(fitted_run, served):
 @posix
 def test_sighup_reloads_the_run_while_requests_are_answered(own_run, served):
     with served(own_run, "--max-batch", 4) as service:
+        service.signal(signal.SIGHUP)  # as soon as the address is known, and before it answers
+        wait_until(lambda: metric(service.url, "depl_reloads_total") == 1)
         statuses, stop = [], threading.Event()
 
         def ask() -> None:
@@ -72,9 +76,9 @@ def test_sighup_reloads_the_run_while_requests_are_answered(own_run, served):
         for thread in asking:
             thread.start()
         try:
-            wait_until(lambda: statuses)  # the address is told before signals are heard
+            wait_until(lambda: statuses)
             service.signal(signal.SIGHUP)
-            wait_until(lambda: metric(service.url, "depl_reloads_total") == 1)
+            wait_until(lambda: metric(service.url, "depl_reloads_total") == 2)
         finally:
             stop.set()
             for thread in asking:
@@ -82,6 +86,7 @@ def test_sighup_reloads_the_run_while_requests_are_answered(own_run, served):
         assert set(statuses) == {200}
         (own_run / "manifest.json").write_text("{")
         service.signal(signal.SIGHUP)
+        assert '"reloaded"' in service.process.stderr.readline()
         assert '"reloaded"' in service.process.stderr.readline()
         assert "manifest.json is damaged" in service.process.stderr.readline()
         assert httpx.get(f"{service.url}/v1/labels/2560").status_code == 200
@@ -141,6 +146,7 @@ def test_https_with_a_certificate(fitted_run, served, tmp_path):
         assert httpx.get(f"{service.url}/v1/info", verify=trusting).status_code == 200
 
 
+@pytest.mark.usefixtures("logs_restored")
 def test_what_cannot_work_is_one_message(fitted_run, tmp_path, monkeypatch, capsys):
     def refused(*arguments: object) -> str:
         monkeypatch.setattr(sys, "argv", ["depl", "serve", *map(str, arguments)])
@@ -156,9 +162,18 @@ def test_what_cannot_work_is_one_message(fitted_run, tmp_path, monkeypatch, caps
     assert "Cannot serve HTTPS" in refused(fitted_run, "--certfile", tmp_path / "no")
     assert "no run folder" in refused(tmp_path / "nothing", "--port", 0)
     message = refused(fitted_run, "--host", "0.0.0.0", "--allow-writes")
-    assert "can be reached from others" in message
+    assert "can be reached from other machines" in message
     assert "Cannot read the token" in refused(fitted_run, "--token-file", tmp_path / "no")
     monkeypatch.setenv("DEPL_TOKEN", "two words")
     assert "one word" in refused(fitted_run)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "pip install 'depl[serve]'" in refused(fitted_run)
+
+
+def test_many_clients_are_all_answered(fitted_run, served):
+    labels = ["2560", "17"]
+    with served(fitted_run) as process:
+        request = mixture(["Wine of grapes", "Cod and herring"], labels)
+        load = asyncio.run(put_under_load(f"{process.url}/", request, clients=64, seconds=1.0))
+    assert load.errors == []
+    assert len(load.latencies) >= 64

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from depl.core.errors import CorpusError, NotFittedError, RunError
 from depl.core.tensors import read_tensors, write_tensors
 from depl.sparse import label_tree, tree_shape
-from depl.sparse.label_tree import LabelTreeSVM, linear_model, load_linear, members
+from depl.sparse.label_tree import LabelTreeSVM, choose_solver, load_linear, members
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tree_shape import Shape, grow, label_vectors
 
@@ -216,13 +216,16 @@ def test_few_labels_and_none():
         LabelTreeSVM().fit(X[:2], Y)
 
 
-def test_the_solver_is_chosen_by_the_number_of_labels(problem, monkeypatch):
-    _, Y = problem
-    assert type(linear_model(Y, "auto")) is OneVsAllSVM
-    assert type(linear_model(Y, "tree")) is LabelTreeSVM
-    monkeypatch.setattr("depl.sparse.label_tree._MANY", 50)
-    assert type(linear_model(Y, "auto")) is LabelTreeSVM
-    assert type(linear_model(Y, "one-vs-all", C=0.1)) is OneVsAllSVM
+def test_a_tree_is_chosen_where_one_vs_all_costs_too_much(problem, monkeypatch):
+    X, Y = problem
+    n_labels = N_LABELS - 1  # one has no document
+    assert choose_solver(X, Y) == "one-vs-all"
+    monkeypatch.setattr("depl.sparse.label_tree._COSTLY", X.nnz * n_labels - 1)
+    assert choose_solver(X, Y) == "one-vs-all"  # few labels: a tree would be no less work
+    monkeypatch.setattr("depl.sparse.label_tree._MANY", n_labels - 2)
+    assert choose_solver(X, Y) == "tree"
+    assert choose_solver(X[:-1], Y) == "one-vs-all"
+    assert choose_solver(X, Y[:, 1:]) == "one-vs-all"
 
 
 def test_label_vectors_have_length_one(problem):

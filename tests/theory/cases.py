@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array, random_array
 from scipy.stats import binomtest
 
-from depl.core.corpus import indicator
+from depl.core.indicator import indicator
 from depl.theory.setting import Setting
 
 # The tests look at some thousands of intervals; not one of them may miss the true rate by chance.

@@ -12,8 +12,8 @@ from tests.theory.cases import interval, random_case, weights_of
 from typer.testing import CliRunner
 
 from depl.cli.app import app
-from depl.core.corpus import indicator
 from depl.core.errors import CorpusError
+from depl.core.indicator import indicator
 from depl.theory.setting import Setting
 from depl.theory.study import DIMENSIONS, measure
 from depl.theory.summary import rate, summary

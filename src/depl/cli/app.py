@@ -38,25 +38,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    init,
-    fit,
-    evaluate,
-    predict,
-    explain,
-    serve,
-    token,
-    info,
-    check,
-    review,
-    learn,
-    tune,
-    theory,
-    demo,
-):
-    app.command(cls=Command)(command)
-app.add_typer(labels_app, name="labels")
-app.add_typer(feedback_app, name="feedback")
+_PEOPLE = "Learn from people"
+for panel, commands in {
+    "Train and measure": (fit, evaluate, info, init, tune),
+    "Suggest labels": (predict, explain, serve, token),
+    _PEOPLE: (review, learn),
+    "Other": (demo, check, theory),
+}.items():
+    for command in commands:
+        app.command(cls=Command, rich_help_panel=panel)(command)
+app.add_typer(feedback_app, name="feedback", rich_help_panel=_PEOPLE)
+app.add_typer(labels_app, name="labels", rich_help_panel=_PEOPLE)
 
 
 def _print_version(wanted: bool) -> None:

@@ -54,11 +54,13 @@ def add(
     by: By = "",
     key: Annotated[
         str | None,
-        typer.Option("--key", metavar="KEY", help="Nothing is kept twice under the same key."),
+        typer.Option(
+            "--key", metavar="KEY", help="Your name for this call: repeated, it counts once."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Accept, reject and add labels of one document; labels go by id or name."""
+    """Accept, reject or add labels for one document; give labels by id or name."""
     from depl.model.classifier import Classifier
 
     text = read_text(source)
@@ -86,17 +88,19 @@ def add(
 def list_feedback(
     context: typer.Context,
     document: Annotated[
-        str | None, typer.Option("--document", metavar="ID", help="Only about this document.")
+        str | None,
+        typer.Option("--document", metavar="ID", help="Only decisions about this document."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="LABEL", help="Only about this label.")
+        str | None,
+        typer.Option("--label", metavar="LABEL", help="Only decisions about this label."),
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="Show at most this many.")
     ] = 20,
     as_json: Json = False,
 ) -> None:
-    """List decisions, the latest first; undone ones are marked."""
+    """List decisions, latest first; undone ones are marked."""
     from depl.model.classifier import Classifier
 
     model = Classifier.load(context.obj)
@@ -121,7 +125,7 @@ def undo(
     context: typer.Context,
     number: Annotated[
         int | None,
-        typer.Argument(metavar="[NUMBER]", help="Of the decision; by default the latest."),
+        typer.Argument(metavar="[NUMBER]", help="Which decision; by default the latest."),
     ] = None,
     by: By = "",
     as_json: Json = False,
@@ -178,7 +182,7 @@ def export(
     out.print(f"Wrote {count(len(corpus), 'document')} to {escape(str(target))}.")
     if taught.without_labels:
         left_out = count(taught.without_labels, "document was", "documents were")
-        out.print(f"{left_out} left out: no label of theirs is left.")
+        out.print(f"{left_out} left out: none of their labels is left.")
     if taught.unknown_labels:
         some = escape(", ".join(taught.unknown_labels[:5]))
         out.print(f"Left out labels that the run does not have: {some}.")

@@ -126,7 +126,8 @@ def fit(
             _print_aside(len(aside))
         return Documents(train, aside or None, None if taken is None else taken.columns.to_json())
 
-    with progress(), connected(ray, workers=settings.threads or None) as executor:
+    workers = settings.threads or None
+    with progress(), connected(ray, workers=workers, torch=settings.neural) as executor:
         fit_corpus(
             read,
             out,
@@ -169,7 +170,8 @@ def _continue(
     manifest.restore(run)
     settings = (Run(run).config() if config is None else Config.load(config)).changed(overrides)
     workers = settings.threads or None
-    with progress(), remarking(_what_is_kept), connected(ray, workers=workers) as executor:
+    cluster = connected(ray, workers=workers, torch=settings.neural)
+    with progress(), remarking(_what_is_kept), cluster as executor:
         err.print(f"continuing {escape(str(run))}")
         pipeline.fit(
             None,

@@ -104,8 +104,8 @@ def show_label(context: typer.Context, query: LabelQuery, as_json: Json = False)
     out.print(f"description  {escape(card.description)}")
     _print_keywords(card)
     for i, (label, similarity) in enumerate(nearest):
-        name = f"{escape(label.name)} [dim]{escape(label.id)}[/]"
-        out.print(f"{'similar' if i == 0 else '':<13}{similarity:.2f}  {name}")
+        head = f"{'similar' if i == 0 else '':<13}{similarity:.2f}  "
+        out.print(Text.assemble(head, label_text(label)))
 
 
 def _print_keywords(card: LabelCard) -> None:

@@ -15,7 +15,7 @@ from depl.cli.options import Json, RunFolder
 def learn(
     run: RunFolder,
     undo: Annotated[
-        bool, typer.Option("--undo", help="Go back to what the run was before it last learnt.")
+        bool, typer.Option("--undo", help="Go back to the state before the run last learnt.")
     ] = False,
     as_json: Json = False,
 ) -> None:

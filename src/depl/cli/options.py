@@ -92,8 +92,8 @@ Ray = Annotated[
     typer.Option(
         "--ray",
         metavar="local|auto|HOST:PORT",
-        help="Work on a Ray cluster: on this machine, on the one it is a node of, or by the "
-        "address of its head (pip install 'depl[ray]').",
+        help="Work on a Ray cluster: on this machine alone, on the cluster that it is a node of, "
+        "or on the one whose head has this address (pip install 'depl\\[ray]').",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

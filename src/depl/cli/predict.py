@@ -77,7 +77,7 @@ def predict(
         typer.Option(
             "--model",
             metavar="NAME",
-            help="What suggests: fusion (all parts together), depl+c, depl, classifier, svm, "
+            help="Which part suggests: fusion (all parts together), depl+c, depl, classifier, svm, "
             "names or neighbours; by default the run's setting, which is mostly fusion.",
         ),
     ] = None,
@@ -189,7 +189,7 @@ def predict(
         return
     n_documents = 0
     remark = partial(_what_is_kept, target)
-    with target or nullcontext(), remarking(remark), _quiet_at_closed_pipe():
+    with target or nullcontext(), remarking(remark), _adding(remark), _quiet_at_closed_pipe():
         model = Classifier.load(run, model_name)
         least = minimum_score(model, aim, per_band=per_band)
         if no_ancestors and not any(model.labels.hierarchy.broader):
@@ -255,7 +255,7 @@ def _opened(
     output: Path, documents: Documents, resume: bool, overwrite: bool, form: Form
 ) -> SuggestionFile:
     if output.exists() and any(output.samefile(path) for path in documents.paths):
-        raise ConfigError(f"{output} is the input, too. Name another file for --output.")
+        raise ConfigError(f"{output} is also the input. Name another file for --output.")
     from depl.readers.resuming import SuggestionFile
 
     return SuggestionFile(output, resume=resume, overwrite=overwrite, form=form)
@@ -333,6 +333,15 @@ def _what_is_kept(target: SuggestionFile | None) -> str:
         return ""
     done = count(target.done, "document is", "documents are")
     return f"{done} finished, and --resume continues"
+
+
+@contextmanager
+def _adding(remark: Callable[[], str]) -> Iterator[None]:
+    """If a file cannot be read to its end, say what is kept of its documents."""
+    try:
+        yield
+    except CorpusError as error:
+        raise CorpusError(f"{error} {said}.") if (said := remark()) else error from None
 
 
 @contextmanager

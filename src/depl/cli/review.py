@@ -30,7 +30,7 @@ def review(
         list[str] | None,
         typer.Argument(
             metavar="[FILE...]",
-            help="Documents to put into the queue: tables, documents or folders of them.",
+            help="Documents to add to the queue: tables, documents or folders of them.",
         ),
     ] = None,
     limit: Annotated[
@@ -49,9 +49,10 @@ def review(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Queue documents for people to look at, those that teach the run most first.
+    """Queue documents for people to review, the most instructive first.
 
-    The page of `depl serve` shows them one by one. Without files: what is left, in a new order.
+    The page of `depl serve` shows them one by one. Without files, those that are left are sorted
+    again and listed.
     """
     from depl.model.classifier import Classifier
     from depl.model.review import ordered
@@ -67,7 +68,7 @@ def review(
     progress = queue.progress()
     if not progress.total and not clear:
         raise CorpusError(
-            f"Nothing waits to be reviewed. Put documents into the queue: "
+            f"There is nothing to review. Add documents to the queue: "
             f"depl review {shlex.quote(str(run))} new.csv"
         )
     order = ordered(model, queue.waiting())

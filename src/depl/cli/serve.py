@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from depl.cli.console import count, err
 from depl.core.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 
 def serve(
@@ -63,7 +67,7 @@ def serve(
             "--rate",
             metavar="N",
             min=0.01,
-            help="Most requests a second from one token or address, on average.",
+            help="Limit on requests per second from one token or address, on average.",
         ),
     ] = None,
     allowed_host: Annotated[
@@ -89,7 +93,8 @@ def serve(
         typer.Option("--certfile", metavar="FILE", help="Certificate, to serve HTTPS."),
     ] = None,
     keyfile: Annotated[
-        Path | None, typer.Option("--keyfile", metavar="FILE", help="Its private key.")
+        Path | None,
+        typer.Option("--keyfile", metavar="FILE", help="Private key of the certificate."),
     ] = None,
     allow_writes: Annotated[
         bool,
@@ -99,7 +104,8 @@ def serve(
     ] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="Let nobody edit labels.")] = False,
     max_batch: Annotated[
-        int, typer.Option("--max-batch", metavar="N", min=1, help="Most texts in one batch.")
+        int,
+        typer.Option("--max-batch", metavar="N", min=1, help="Maximum number of texts in a batch."),
     ] = 32,
     max_wait_ms: Annotated[
         float,
@@ -128,7 +134,7 @@ def serve(
             "--jobs",
             metavar="N",
             min=0,
-            help="Most files that may wait to be labelled in the background; 0 takes none.",
+            help="How many files may wait to be labelled in the background; 0 accepts none.",
         ),
     ] = 20,
     workers: Annotated[
@@ -137,9 +143,19 @@ def serve(
             "--workers",
             metavar="N",
             min=1,
-            help="Processes that answer; each takes a core, and they share the memory of weights.",
+            help="Number of processes; each uses one core, and all share the weights in memory.",
         ),
     ] = 1,
+    learn: Annotated[
+        int | None,
+        typer.Option(
+            "--learn",
+            metavar="N",
+            min=1,
+            help="Learn from feedback in the background after N decisions, and after fewer when "
+            "there was none for a minute.",
+        ),
+    ] = None,
     log_requests: Annotated[
         bool,
         typer.Option("--log-requests", help="Log every request as JSON on standard error."),
@@ -153,9 +169,10 @@ def serve(
         raise MissingExtraError("uvicorn", "serve", "The service")
     from depl.server.app import address_of
     from depl.server.batching import Batching
+    from depl.server.learning import Learners
     from depl.server.listening import listen
     from depl.server.plan import Plan, label_counts
-    from depl.server.process import log_to_stderr, run_app
+    from depl.server.process import log_to_stderr, reload_on_hangup, run_app
     from depl.server.security import Access, is_loopback
     from depl.server.tokens import Buckets, read_tokens
 
@@ -166,7 +183,7 @@ def serve(
     if allow_writes and token is None and not tokens and not local:
         raise ConfigError(
             f"--allow-writes without a token is for this machine only, but {host} can be reached "
-            f"from others. Set DEPL_TOKEN, or omit --host."
+            f"from other machines. Set DEPL_TOKEN, or omit --host."
         )
     access = Access(
         token=token,
@@ -189,8 +206,11 @@ def serve(
         tls=_tls(certfile, keyfile),
         log_requests=log_requests,
     )
+    if learn is not None and not hasattr(signal, "SIGHUP"):
+        raise ConfigError("--learn is not available on Windows. Call depl learn, and reload.")
     log_to_stderr(requests=log_requests)
-    with listen(host, port) as listener:  # a problem with the address shows before loading
+    # A problem with the address shows before loading.
+    with listen(host, port) as listener, Learners(folders.values(), learn) as learners:
         shown = f"[{host}]" if ":" in host else host
         scheme = "http" if plan.tls is None else "https"
         address = f"{scheme}://{shown}:{listener.getsockname()[1]}"
@@ -204,6 +224,7 @@ def serve(
                     "[yellow]Warning:[/] everybody who can reach this machine can use the service. "
                     "Set DEPL_TOKEN and --token-for-all to require a token."
                 )
+            learners.start()
 
         if workers > 1:
             from depl.server.supervisor import run_workers
@@ -211,9 +232,12 @@ def serve(
             run_workers(plan, listener, workers, say_where)
             return
         models = plan.load()
-        app = plan.app(models)
-        say_where(label_counts(models))
-        run_app(app, listener, plan.tls)
+
+        def begin(app: FastAPI) -> None:
+            reload_on_hangup(app)  # first: whoever reads the address may send SIGHUP at once
+            say_where(label_counts(models))
+
+        run_app(plan.app(models), listener, plan.tls, begin)
 
 
 def _named(runs: list[str], address_of: Callable[[str], str]) -> dict[str, Path]:
@@ -225,8 +249,8 @@ def _named(runs: list[str], address_of: Callable[[str], str]) -> dict[str, Path]
             name, folder = address_of(Path(run).resolve().name), run
         if name != address_of(name):
             raise ConfigError(
-                f"The name of a run is part of addresses: letters, digits and . _ - only; got "
-                f"{name!r:.100}."
+                f"The name of a run becomes part of its address: letters, digits and . _ - only; "
+                f"got {name!r:.100}."
             )
         if name in found:
             raise ConfigError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from rich.markup import escape
 
@@ -23,12 +24,15 @@ def concepts(path: Path | None, language: str | None) -> Vocabulary | None:
     from depl.readers.vocabularies import read_vocabulary
 
     if path is None and language is not None:
-        raise ConfigError("--language is that of a vocabulary's names: give --vocabulary, too.")
+        raise ConfigError(
+            "--language is the language of a vocabulary's names: give --vocabulary as well."
+        )
     return None if path is None else read_vocabulary(path, language)
 
 
 def print_taken(taken: Taken, data: Dataset) -> None:
     """The table, its columns, what became of its rows, and the spellings that are one label."""
+    from depl.readers.fields import MARKS
     from depl.readers.records import COPY
 
     columns = taken.columns
@@ -48,8 +52,12 @@ def print_taken(taken: Taken, data: Dataset) -> None:
     if taken.left_out[COPY]:
         rows += f"; {count(taken.left_out[COPY], 'row')} joined with those of the same id and text"
     _line("taken", rows)
-    if odd := [name for name in columns.labels if data.labels.get(name) >= 0]:
-        _line("header", f"{odd[0]!r} is also a label: does the first row have names of columns?")
+    odd = [name for name in columns.labels if data.labels.get(name) >= 0]
+    if odd and columns.separator != MARKS:
+        _line(
+            "header",
+            f"{odd[0]!r} is also a label: does the first row hold the names of the columns?",
+        )
     if taken.variants:
         _line("spellings", _variants(taken.variants))
     if taken.matched is not None:
@@ -72,4 +80,9 @@ def _variants(variants: dict[str, list[str]]) -> str:
 
 
 def _others(name: str, spellings: list[str]) -> str:
-    return ", ".join([repr(other) for other in spellings if other != name][:_EXAMPLES])
+    """The other spellings; those that look the same are not written out."""
+    composed = [normalize("NFC", spelling) for spelling in spellings]
+    shown = [repr(other) for other in dict.fromkeys(composed) if other != name]
+    if len(set(composed)) < len(spellings):
+        shown.insert(0, "in another Unicode form")
+    return ", ".join(shown[:_EXAMPLES])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 import numpy as np
 from numpy.typing import NDArray
 
 from depl.cli.console import err
 from depl.core.errors import ConfigError
 from depl.evaluation.bands import BANDS
-from depl.fusion.aims import parse_threshold, precision_of, probability_for
+from depl.fusion.aims import parse_threshold, precision_of, probability_for, refuse_percent
 from depl.fusion.thresholds import Thresholds
 from depl.model.classifier import Classifier
 
@@ -38,12 +36,12 @@ def minimum_score(
     """The score that a suggestion must reach, or each label's own."""
     if not isinstance(aim, str):
         if aim is not None and aim > 1 and model.gives_probabilities:
-            _refuse_percent(aim)
+            refuse_percent(aim, "--threshold")
         return aim
     thresholds = model.thresholds
     if thresholds is None and model.model != "fusion":
         raise ConfigError(
-            f"--threshold {aim} is known for the probabilities of all parts together; this is "
+            f"--threshold {aim} applies to the probabilities of all parts together; this is "
             f"the model {model.model}. Give a number, or --model fusion."
         )
     if per_band and thresholds is not None:
@@ -59,18 +57,10 @@ def minimum_score(
     return found
 
 
-def _refuse_percent(number: float) -> NoReturn:
-    share = f"; for {number:g} % give {number / 100:g}" if number <= 100 else ""
-    raise ConfigError(
-        f"--threshold is compared with probabilities, which are at most 1; got {number:g}{share}. "
-        f"(--threshold precision=0.8 finds the one at which 80 % of the suggestions are right.)"
-    )
-
-
 def _print_bands(thresholds: Thresholds, aim: str, precision: float | None) -> None:
     for band in BANDS:
         found = thresholds.of_band(band.name, precision)
-        said = "not suggested at all: out of reach" if found is None else f"threshold {found:.3f}"
+        said = "never suggested: out of reach" if found is None else f"threshold {found:.3f}"
         if not thresholds.has_own(band.name):
             said += ", that of all labels: too few of these in the held-out documents"
         err.print(f"[dim]{aim}, labels with {band.name} training documents: {said}[/]")

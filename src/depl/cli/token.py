@@ -15,17 +15,17 @@ def token(
         typer.Option(
             "--role",
             metavar="ROLE",
-            help="read, feedback, edit or admin; each may also do what those before it may.",
+            help="read, feedback, edit or admin; each includes those before it.",
         ),
     ],
     name: Annotated[
         str,
-        typer.Option("--name", metavar="NAME", help="Whose token it is, such as anna."),
+        typer.Option("--name", metavar="NAME", help="Who the token is for, such as anna."),
     ],
 ) -> None:
     """Make a token for the service, and its line for `depl serve --tokens-file`.
 
-    The token is shown once and kept nowhere; the line has its hash only.
+    The token is shown once and stored nowhere; the line contains only its hash.
     """
     from depl.server.tokens import new_token
 

@@ -26,7 +26,7 @@ _SHOWN = 5  # trials in the table, the best
 def tune(
     corpus: CorpusFolder,
     out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Folder for all that the search writes.")
+        Path, typer.Option("--out", metavar="FOLDER", help="Folder for the results of the search.")
     ],
     trials: Annotated[
         int,
@@ -34,7 +34,7 @@ def tune(
             "--trials",
             metavar="N",
             min=1,
-            help="How many settings to try, those of an earlier call counted in.",
+            help="How many settings to try, including those of earlier calls.",
         ),
     ] = 30,
     vary: Annotated[
@@ -52,7 +52,7 @@ def tune(
             "--documents",
             metavar="N",
             min=50,
-            help="Training documents of a trial; it is begun on a quarter and a half of them.",
+            help="Training documents of a trial; it starts on a quarter, then takes half of them.",
         ),
     ] = 4_000,
     measure: Annotated[
@@ -66,7 +66,7 @@ def tune(
         typer.Option(
             "--config",
             metavar="FILE|RECIPE",
-            help=f"Settings to begin with: a TOML file, or a recipe ({', '.join(RECIPES)}).",
+            help=f"Settings to start from: a TOML file, or a recipe ({', '.join(RECIPES)}).",
         ),
     ] = None,
     overrides: Overrides = None,

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from depl.core.errors import ConfigError, DeplError, MissingExtraError
 from depl.core.executor import Executor
+from depl.core.groups import call_in_group, group_size
 from depl.core.nodes import refuse_unfit
 from depl.core.workers import in_order, use_cores
 
@@ -108,6 +109,20 @@ class RayExecutor:
         most = None if ahead is None else ahead * self.workers
         begin = partial(call.remote, function, shared)
         return in_order(begin, self._result, tasks, most, self._drop)
+
+    def together(
+        self, function: Callable[[P], None], task: P, *, gpus: bool, scratch: Path
+    ) -> bool:
+        """A process per GPU, or per node where there is none; see ``Executor.together``."""
+        if group_size(self._ray, gpus=gpus) < 2:
+            return False
+        call_in_group(self._ray, function, task, gpus=gpus, scratch=scratch)
+        return True
+
+    def refuse_unfit(self, run: Path, *, gpus: bool) -> None:
+        """Refuse nodes that do not see the run folder or have no torch."""
+        if group_size(self._ray, gpus=gpus) > 1:
+            refuse_unfit(self._ray, run=run, torch=True)
 
     def _drop(self, references: Iterable[Any]) -> None:
         for reference in references:

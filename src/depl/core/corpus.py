@@ -23,6 +23,7 @@ from scipy.sparse import csr_array
 from depl.core.display import count, html_table
 from depl.core.errors import CorpusError
 from depl.core.hierarchy import Hierarchy
+from depl.core.indicator import indicator
 from depl.core.texts import TextsOnDisk, checked_texts
 
 _SHOWN = 5  # documents in a notebook
@@ -261,7 +262,8 @@ class Dataset:
 
     def __repr__(self) -> str:
         splits = ", ".join(f"{name} {len(corpus):,}" for name, corpus in self.splits.items())
-        return f"Dataset({self.name}: {splits} documents, {count(len(self.labels), 'label')})"
+        documents = "document" if sum(map(len, self.splits.values())) == 1 else "documents"
+        return f"Dataset({self.name}: {splits} {documents}, {count(len(self.labels), 'label')})"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -295,101 +297,3 @@ class Dataset:
     def test(self) -> Corpus:
         """The test documents."""
         return self["test"]
-
-
-def carried(
-    Y: csr_array, documents: NDArray[np.integer], labels: NDArray[np.integer]
-) -> NDArray[np.bool_]:
-    """Whether each document carries the paired label; no document carries a label of -1.
-
-    Parameters
-    ----------
-    Y : csr_array of shape (n_documents, n_labels)
-        Non-zero where a document carries a label.
-    documents, labels : arrays that broadcast against each other
-        Pairs of positions.
-
-    Examples
-    --------
-    >>> carried(csr_array([[1, 0, 1]]), np.array([[0]]), np.array([[2, 1, -1]])).tolist()
-    [[True, False, False]]
-    """
-    return among(true_pairs(Y), documents.astype(np.int64) * Y.shape[1] + labels) & (labels >= 0)
-
-
-def among(pairs: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the pairs asked for are among those of ``true_pairs``.
-
-    A binary search in a sorted list: no dense documents x labels matrix.
-    """
-    place = np.searchsorted(pairs, asked)
-    place[place == len(pairs)] = 0
-    return pairs[place] == asked if len(pairs) else np.zeros(asked.shape, bool)
-
-
-def true_pairs(Y: csr_array) -> NDArray[np.int64]:
-    """Every (document, label) pair of ``Y`` as ``document * n_labels + label``, ascending."""
-    documents = np.repeat(np.arange(Y.shape[0], dtype=np.int64), np.diff(Y.indptr))
-    # Repeats and stored zeros are allowed.
-    return np.unique((documents * Y.shape[1] + Y.indices)[Y.data != 0])
-
-
-def held_out_folds(
-    groups: NDArray[np.integer], size: float, n_folds: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """The fold in which each document is held out, from 0 on; -1 where it never is.
-
-    Documents of one group are in one fold. There is at least one fold, and each leaves documents
-    to train on, as long as there are two of them.
-
-    Parameters
-    ----------
-    groups : array of shape (n_documents,)
-        The group of each document, from 0 on.
-    size : float
-        How many documents a fold has; its last group may exceed that.
-    n_folds : int
-        How many folds there are; fewer where a group is as large as a fold.
-    rng : numpy Generator
-        Draws the groups.
-
-    Examples
-    --------
-    >>> held_out_folds(np.array([0, 0, 1, 2, 3]), 2, 2, np.random.default_rng(0)).tolist()
-    [0, 0, 1, 0, -1]
-    """
-    sizes = np.bincount(groups)
-    if len(sizes) == 1:  # it must be divided all the same
-        return held_out_folds(np.arange(len(groups)), size, n_folds, rng)
-    order = rng.permutation(len(sizes))
-    before = np.cumsum(sizes[order]) - sizes[order]
-    fold = np.where(before < n_folds * size, before // max(1, size), -1).astype(np.int64)
-    if fold.max() == 0:
-        fold[-1] = -1
-    fold = np.unique(np.append(fold, -1), return_inverse=True)[1][:-1] - 1
-    of_document: NDArray[np.int64] = fold[np.argsort(order)][groups]
-    return of_document
-
-
-def indicator(rows: Sequence[Sequence[int]], n_columns: int) -> csr_array:
-    """Sparse 0/1 matrix with ones at the given columns of each row (repeats count once)."""
-    lengths = np.array([len(row) for row in rows], np.int64)
-    flat = [np.asarray(row, np.int64) for row in rows]
-    return flat_indicator(np.concatenate([np.empty(0, np.int64), *flat]), lengths, n_columns)
-
-
-def flat_indicator(
-    columns: NDArray[np.integer], lengths: NDArray[np.integer], n_columns: int
-) -> csr_array:
-    """As ``indicator``, from the columns of all rows in a row and how many each row has."""
-    if len(columns) and (columns.min() < 0 or columns.max() >= n_columns):
-        raise CorpusError(
-            f"Label positions must lie between 0 and {n_columns - 1}; got "
-            f"{int(columns.min())} to {int(columns.max())}. Check them against the label set."
-        )
-    row = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
-    pairs = np.unique(row * n_columns + columns)
-    indptr = np.searchsorted(pairs, np.arange(len(lengths) + 1) * n_columns)
-    indices = (pairs % max(1, n_columns)).astype(np.int32)
-    data = np.ones(len(indices), dtype=np.float32)
-    return csr_array((data, indices, indptr), shape=(len(lengths), n_columns))

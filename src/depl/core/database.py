@@ -38,7 +38,10 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """A connection that sees one state of the database; None while there is nothing in it."""
+        """A connection that sees one state of the database; None while there is nothing in it.
+
+        Rows that the block cannot make sense of are damage.
+        """
         with self._explained():
             if not self.path.exists():
                 yield None
@@ -48,7 +51,11 @@ class Database:
                     yield None
                     return
                 connection.execute("BEGIN")
-                yield connection
+                try:
+                    yield connection
+                except (TypeError, ValueError, LookupError) as error:
+                    # SQLite has no checksums; most of what is not as it was written ends here.
+                    raise self._damaged(f"{error!s:.200}") from error
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -62,6 +69,9 @@ class Database:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield connection
+                except TypeError as error:
+                    connection.execute("ROLLBACK")
+                    raise self._damaged(error) from error
                 except BaseException:
                     connection.execute("ROLLBACK")
                     raise
@@ -126,7 +136,10 @@ class Database:
         try:
             yield
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            code = getattr(error, "sqlite_errorcode", None)
+            if code is None:  # Python's own: a text is no UTF-8
+                raise self._damaged(f"{error!s:.200}") from error
+            if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise BusyError(
                     f"Another process is writing to {self.path}. Nothing was changed after "
                     f"{_WAIT:g} s of waiting. Try again when it is done."
@@ -135,5 +148,11 @@ class Database:
                 f"{self.path} cannot be read or written ({error}). Nothing was changed: free some "
                 f"space or fix the permissions, and try again."
             ) from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of SQLite's own message
             raise self._damaged(error) from error
+
+
+def require_texts(*values: object) -> None:
+    """Raise if one is no text: SQLite does not enforce the types of columns."""
+    if not all(isinstance(value, str) for value in values):
+        raise TypeError("a text is missing")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from depl.core.workers import cores, map_in_processes, map_in_threads
@@ -55,6 +56,31 @@ class Executor(Protocol):
             in memory; None: all at once.
         """
 
+    def together(
+        self, function: Callable[[P], None], task: P, *, gpus: bool, scratch: Path
+    ) -> bool:
+        """Call a function in several processes at once, which form a process group of torch's.
+
+        Parameters
+        ----------
+        function : callable
+            What each of them calls with the task. After a loss all of them call it again.
+        task : object
+            What is to be done.
+        gpus : bool
+            Whether GPUs are wanted.
+        scratch : Path
+            A folder for what is needed meanwhile, which all of them see.
+
+        Returns
+        -------
+        bool
+            False where there would be one process: then nothing is called.
+        """
+
+    def refuse_unfit(self, run: Path, *, gpus: bool) -> None:
+        """Refuse machines on which ``together`` could not train what is in this run folder."""
+
 
 class LocalExecutor:
     """The cores of this machine.
@@ -94,3 +120,12 @@ class LocalExecutor:
             return map(call, tasks)
         in_parallel = map_in_threads if compiled else map_in_processes
         return in_parallel(call, tasks, self._workers, most)
+
+    def together(
+        self, function: Callable[[P], None], task: P, *, gpus: bool, scratch: Path
+    ) -> bool:
+        """Nothing: this is one process."""
+        return False
+
+    def refuse_unfit(self, run: Path, *, gpus: bool) -> None:
+        """Nothing: this machine has what it has."""

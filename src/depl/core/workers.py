@@ -126,7 +126,12 @@ def thread_pool(threads: int, prepare: Callable[[], None] | None = None) -> Thre
     """So many threads, always the same ones; each has called ``prepare`` before anything else."""
     pool = ThreadPoolExecutor(threads, _NAME, prepare or (lambda: None))
     all_there = Barrier(threads)  # otherwise threads are started one by one, when work comes
-    list(pool.map(lambda _: all_there.wait(), range(threads)))
+    try:
+        list(pool.map(lambda _: all_there.wait(), range(threads)))
+    except BaseException:  # interrupted: those that are there would wait for the others for ever,
+        all_there.abort()
+        pool.shutdown(wait=False)  # or for work, if their pool has not heard of them yet
+        raise
     return pool
 
 

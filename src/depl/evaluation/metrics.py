@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from depl.core.corpus import among, true_pairs
 from depl.core.errors import ConfigError, DeplError
+from depl.core.indicator import among, true_pairs
 
 Floats = NDArray[np.float64]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NoReturn
 
 from depl.core.errors import ConfigError
 from depl.fusion.thresholds import Thresholds
@@ -38,6 +39,15 @@ def parse_threshold(text: str, what: str = "threshold") -> float | str:
             f"got {text[:100]}."
         )
     return number
+
+
+def refuse_percent(number: float, what: str = "threshold") -> NoReturn:
+    """Raise ``ConfigError`` for a threshold that no probability reaches."""
+    share = f"; for {number:g} % give {number / 100:g}" if number <= 100 else ""
+    raise ConfigError(
+        f"{what} is compared with probabilities, which are at most 1; got {number:g}{share}. "
+        f"({what} precision=0.8 finds the one at which 80 % of the suggestions are right.)"
+    )
 
 
 def precision_of(aim: str) -> float | None:

@@ -7,10 +7,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from depl.core.ranking import Ranking
 from depl.evaluation.metrics import Floats, Hits, reliability
+
+# How far slope and offset of a correction may be expected to move. On ten portions of 68 documents
+# of EURLEX57K's training split, 0.1 left a calibration error of 6.7 %, 0.2 of 6.9, 0.5 of 7.0, and
+# no correction of 7.3.
+_NEAR = 0.1
 
 
 def minimise(
@@ -57,6 +62,29 @@ def logistic_line(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> tup
     line = minimise(loss, np.zeros(2), gtol=1e-10, ftol=1e-15)
     slope = max(float(line[0]), 1e-3) / spread
     return slope, float(line[1]) - slope * middle
+
+
+def correction(probability: NDArray[np.floating], right: NDArray[np.bool_]) -> tuple[float, float]:
+    """Slope and offset that correct the log-odds of suggestions by what people said of them.
+
+    They stay near 1 and 0 unless many decisions say otherwise: people look at some suggestions and
+    pass over others. Decisions of one kind only, as of somebody who accepts what is right and
+    leaves the rest, say nothing.
+    """
+    if right.all() or not right.any():
+        return 1.0, 0.0
+    x = logit(np.clip(np.asarray(probability, np.float64), 1e-4, 1 - 1e-4))
+    sign = np.where(right, 1.0, -1.0)
+
+    def loss(line: Floats) -> tuple[float, Floats]:
+        margin = sign * (line[0] * x + line[1])
+        pull = -sign * expit(-margin)
+        far = (line - (1.0, 0.0)) / _NEAR
+        gradient = np.array([(pull * x).sum(), pull.sum()]) + far / _NEAR
+        return np.logaddexp(0.0, -margin).sum() + 0.5 * (far**2).sum(), gradient
+
+    slope, offset = minimise(loss, np.array([1.0, 0.0]), [(0.1, None), (None, None)])
+    return float(slope), float(offset)
 
 
 def calibration_error(ranking: Ranking, Y: csr_array) -> float:

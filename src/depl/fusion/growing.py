@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from depl.core.workers import map_in_threads
+from depl.evaluation.metrics import Floats
 from depl.fusion.boosting import boost
 from depl.fusion.trees import Trees
 
@@ -65,3 +67,41 @@ def grow(
         # A better score or rank by a part never lowers the probability.
         directions=[1] * n_parts + [-1] * n_parts + [0] * (n_parts + 1),
     )
+
+
+def cross_fit(
+    X: NDArray[np.float32],
+    true: NDArray[np.bool_],
+    fold: NDArray[np.integer],
+    n_parts: int,
+    rng: np.random.Generator,
+    n_threads: int | None,
+    *,
+    iterations: int | None,
+    leaves: int,
+    learning_rate: float,
+) -> tuple[Trees, Floats]:
+    """Trees of all pairs; and the log-odds of each pair by trees that saw no pair of its fold."""
+    weight = weigh(X, true, n_parts, rng)
+
+    def grow_on(mine: NDArray[np.bool_]) -> Trees:
+        seen = mine & (weight > 0)
+        return grow(
+            X[seen],
+            true[seen],
+            weight[seen],
+            n_parts,
+            iterations=iterations,
+            leaves=leaves,
+            learning_rate=learning_rate,
+        )
+
+    folds = np.unique(fold)
+    # On 2 cores it is faster to grow the trees of all documents before it is known whether they
+    # are needed; they are nearly always. They take longest, so they come first.
+    seen = [np.full(len(X), True), *(fold != f for f in folds)]
+    of_all, *of_others = map_in_threads(grow_on, seen, n_threads)
+    log_odds = np.empty(len(X))
+    for f, trees in zip(folds, of_others, strict=True):
+        log_odds[fold == f] = trees.log_odds(X[fold == f])
+    return of_all, log_odds

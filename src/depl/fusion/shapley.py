@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import comb
 
 import numpy as np
@@ -42,3 +43,28 @@ def shapley(values: Floats) -> Floats:
         for part, has in enumerate(present.T)
     ]
     return np.array(added, np.float64)
+
+
+def contributions(
+    log_odds: Callable[[NDArray[np.float32]], Floats],
+    listed: NDArray[np.float32],
+    others: NDArray[np.float32],
+) -> Floats:
+    """How much each part adds to the log-odds of one label of a document.
+
+    A part is taken away by its not listing the label.
+
+    Parameters
+    ----------
+    log_odds : callable
+        Of pairs of a document and a label, by their features: those below, in this order.
+    listed : array of shape (2 n,)
+        The score and then the rank that each of n parts gives the label.
+    others : array
+        All further features.
+    """
+    listing = subsets(len(listed) // 2)
+    X = np.tile(np.concatenate([listed, others]), (len(listing), 1))
+    X[~np.isfinite(X)] = np.nan
+    X[:, : len(listed)][~np.hstack([listing, listing])] = np.nan
+    return shapley(log_odds(X))

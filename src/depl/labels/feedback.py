@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, get_args
 
-from depl.core.database import Database
+from depl.core.database import Database, require_texts
 from depl.core.errors import CorpusError, DeplError
 
 Verdict = Literal["accepted", "rejected", "added"]
@@ -175,7 +175,7 @@ class FeedbackStore:
         """
         _check(text, decisions)
         _check_writable(text, id or "", source, by)
-        digest = hashlib.sha256(text.encode()).hexdigest()
+        digest = _digest(text)
         id = id or f"text-{digest[:16]}"
         with self._database.writing() as connection:
             document = _document(connection, id, digest, text, source)
@@ -277,6 +277,31 @@ class FeedbackStore:
             ).fetchone()[0]
             return found
 
+    def changes(self) -> int:
+        """How many decisions there are, and undos: it grows with whatever is new."""
+        with self._database.reading() as connection:
+            if connection is None:
+                return 0
+            query = "SELECT (SELECT count(*) FROM decisions) + (SELECT count(*) FROM undos)"
+            found: int = connection.execute(query).fetchone()[0]
+            return found
+
+    def judged(self, version: str) -> tuple[list[float], list[bool]]:
+        """Probabilities of a version's suggestions that were decided, and whether they were right.
+
+        A label that was added was no suggestion.
+        """
+        with self._database.reading() as connection:
+            if connection is None:
+                return [], []
+            rows = connection.execute(
+                "SELECT probability, verdict FROM decisions WHERE run = ?"
+                " AND probability IS NOT NULL AND verdict != 'added'"
+                " AND number NOT IN (SELECT decision FROM undos) ORDER BY number",
+                (version,),
+            ).fetchall()
+        return [p for p, _ in rows], [verdict == "accepted" for _, verdict in rows]
+
     def documents(self) -> list[DecidedDocument]:
         """Every document with a decision in force, as it was last seen, in order of appearance."""
         with self._database.reading() as connection:
@@ -291,8 +316,10 @@ class FeedbackStore:
             seen = {id: number for id, number, _, _ in rows}  # the last of each
             found = {}
             for id, number in seen.items():
-                query = "SELECT text FROM documents WHERE number = ?"
-                (text,) = connection.execute(query, (number,)).fetchone()
+                query = "SELECT text, digest FROM documents WHERE number = ?"
+                text, digest = connection.execute(query, (number,)).fetchone()
+                if _digest(text) != digest:
+                    raise ValueError(f"the text of the document {id!r:.60} is not what it was")
                 found[id] = DecidedDocument(id, text)
         for id, _, label, verdict in rows:
             wins, loses = found[id].carried, found[id].rejected
@@ -334,6 +361,10 @@ def _check_writable(*texts: str) -> None:
             ) from None
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(str.encode(text)).hexdigest()
+
+
 def _document(connection: sqlite3.Connection, id: str, digest: str, text: str, source: str) -> int:
     """The number of a document, which is kept unless it is there."""
     connection.execute(
@@ -349,7 +380,10 @@ def _entries(connection: sqlite3.Connection, clause: str, *values: object) -> It
     cursor = connection.execute(f"{_ENTRIES} {clause}", values)
     names = [column[0] for column in cursor.description]
     for row in cursor:
-        yield Entry(**dict(zip(names, row, strict=True)))
+        entry = Entry(**dict(zip(names, row, strict=True)))
+        require_texts(entry.key, entry.time, entry.document, entry.opening, entry.source)
+        require_texts(entry.label, entry.verdict, entry.by, entry.run)
+        yield entry
 
 
 def _conditions(document: str | None, label: str | None) -> tuple[list[str], list[object]]:

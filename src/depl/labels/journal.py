@@ -17,11 +17,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from depl.core.corpus import Label
 from depl.core.errors import RunError
 from depl.core.lines import LineFile
 from depl.core.locks import locked
@@ -83,6 +84,24 @@ class Entry:
         if self.edit == "remove":
             return f"removed {c['before']!r} ({c['id']})"
         return f"undid entry {c['of']}"
+
+    def labels(self) -> list[Label]:
+        """The labels of an add."""
+        return [
+            Label(
+                x["id"],
+                x["name"],
+                tuple(x["alt_names"]),
+                x.get("description", ""),
+                tuple(x.get("broader", ())),
+            )
+            for x in self.content["labels"]
+        ]
+
+    def renamed(self, label: Label) -> Label:
+        """A label with the names of a rename."""
+        names = self.content.get("alt_names", label.alt_names)
+        return replace(label, name=self.content["name"], alt_names=tuple(names))
 
 
 def _renamed(content: Mapping[str, Any]) -> str:
@@ -192,9 +211,11 @@ class Journal:
 
     def _check_complete(self, made: int) -> None:
         """Refuse a journal from which entries have vanished at the end, or all of them."""
-        if made > self._n + 1:  # a kill may come between the two files
+        emptied = made and not self._n and self.path.exists() and not self.path.stat().st_size
+        if emptied or made > self._n + 1:  # a kill may come between the two files
+            least = max(1, made - 1)
             raise RunError(
-                f"{self.path} has {self._n:,} entries, but at least {made - 1:,} were made: the "
+                f"{self.path} has {self._n:,} entries, but at least {least:,} were made: the "
                 f"others are lost. Put the file back from a copy or, to do without them, delete "
                 f"{self.computed.path}."
             )

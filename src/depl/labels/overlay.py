@@ -10,9 +10,7 @@ grow at their end, each label says where its own begins, and ``state`` gathers a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +21,14 @@ from depl.core.errors import RunError
 from depl.fusion.newcomers import NewcomerModel
 from depl.labels.computed import Computed
 from depl.labels.growing import Column, GrowingRows, Rows, spans
-from depl.labels.index import OverlaidIndex
-from depl.neural.index import LabelIndex
+from depl.labels.overlaid_retriever import OWN, OverlaidRetriever
 from depl.run.newcomers import Newcomers
 from depl.run.state import State
 from depl.sparse.evidence import Evidence, unit_rows
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 
-if TYPE_CHECKING:
-    from depl.neural.retriever import TextRetriever
-
 Revert = Callable[[], None]  # takes back the last change that is still in force
-
-_OWN = -1  # what belongs to the label is the run's own
 
 
 class Overlay:
@@ -49,7 +41,7 @@ class Overlay:
     base : State
         The run as it was fitted.
     model : function
-        Gives what makes added labels probable; None where the fusion has to do.
+        Gives what makes added labels probable; None where a single part ranks.
     """
 
     def __init__(self, base: State, model: Callable[[], NewcomerModel | None]) -> None:
@@ -67,15 +59,12 @@ class Overlay:
         self._gone = Column(np.zeros(n, np.int8))
         self._counts = Column(np.asarray(base.train_counts, np.int64))
         self._bias = Column(np.asarray(base.svm.bias_, np.float32))
-        self._first_name = Column(np.full(n, _OWN, np.int64))  # its first row in _names
+        self._first_name = Column(np.full(n, OWN, np.int64))  # its first row in _names
         self._n_names = Column(np.zeros(n, np.int64))
-        self._vector = Column(np.full(n, _OWN, np.int64))  # its row in _vectors and _name_vectors
         # What these lead to:
         self._names = GrowingRows(n_terms)
-        self._vectors, self._name_vectors = _vectors_like(base)
         self._weights = GrowingRows(n_terms)  # of added labels
-        self._documents = Column(self._vectors.numpy())
-        self._carried = Column(np.empty((0, 2), np.int64))  # pairs of document row and label
+        self._retriever = OverlaidRetriever(base.retriever, n)
         self._weighted: tuple[int, OneVsAllSVM] = 0, base.svm  # with so many of the added labels
         # The evidence for added labels:
         self._unknown: dict[str, int] = {}  # words that the run does not know
@@ -95,7 +84,7 @@ class Overlay:
         entry: int,
     ) -> Revert:
         """Append labels with the texts of their examples; ``entry`` is the number of the edit."""
-        first, before = len(self.labels), (len(self._documents), len(self._carried))
+        first, before = len(self.labels), self._retriever.size()
         n_examples = len(self._examples)
         self._append(labels)
         self.position |= {label.id: first + i for i, label in enumerate(labels)}
@@ -109,26 +98,15 @@ class Overlay:
             terms, weights = computed.keyword_terms[i], computed.keyword_weights[i]
             pairs = zip(terms.tolist(), weights.tolist(), strict=True)
             self.keywords[first + i] = [(self.terms[t], w) for t, w in pairs if t >= 0]
-        if self.base.retriever is not None and len(computed.rows):
-            self._add_documents(computed, first)
+        self._retriever.add_documents(computed, first)
         self._add_examples(computed, examples, first)
 
         def revert() -> None:
             self._cut_examples(n_examples)
-            self._documents.cut(before[0])
-            self._carried.cut(before[1])
+            self._retriever.cut(before)
             self._bury(range(first, first + len(labels)), entry)
 
         return revert
-
-    def _add_documents(self, computed: Computed, first: int) -> None:
-        assert self.base.retriever is not None
-        n_documents = self.base.retriever.retriever.Y.shape[0] + len(self._documents)
-        unseen = computed.rows < 0
-        rows = np.where(unseen, n_documents + np.cumsum(unseen) - 1, computed.rows)
-        example, label = computed.carried.T
-        self._documents.extend(computed.documents[unseen])
-        self._carried.extend(np.stack([rows[example], first + label], axis=1))
 
     def _add_examples(self, computed: Computed, texts: Sequence[Sequence[str]], first: int) -> None:
         example, label = computed.carried.T
@@ -198,9 +176,9 @@ class Overlay:
             self.descriptions.append(label.name)
             self.keywords.append([])
             self._gone.append(False)
-            self._first_name.append(_OWN)
+            self._first_name.append(OWN)
             self._n_names.append(0)
-            self._vector.append(_OWN)
+            self._retriever.row.append(OWN)
 
     def describe(self, position: int, computed: Computed) -> Revert:
         """Give a label a description that a person wrote."""
@@ -241,7 +219,7 @@ class Overlay:
     def _before(self, position: int) -> Revert:
         """Puts back the label, its description and its rows as they are now."""
         label, text = self.labels[position], self.descriptions[position]
-        columns = (self._first_name, self._n_names, self._vector)
+        columns = (self._first_name, self._n_names, self._retriever.row)
         values = [column[position] for column in columns]
 
         def restore() -> None:
@@ -253,19 +231,13 @@ class Overlay:
 
     def _set(self, positions: Sequence[int], computed: Computed) -> None:
         """Take what was computed for these labels, in this order."""
-        name, vector = len(self._names), len(self._vectors)
-        counts = _count(computed.owner, len(positions)).tolist()
-        encoded = computed.vectors.shape[1] > 0
+        name, counts = len(self._names), _count(computed.owner, len(positions)).tolist()
         for i, position in enumerate(positions):
             self.descriptions[position] = computed.descriptions[i]
             self._first_name[position], self._n_names[position] = name, counts[i]
             name += counts[i]
-            if encoded:
-                self._vector[position] = vector + i
         self._names.append(self._known(computed.names, computed.terms))
-        if encoded:
-            self._vectors.extend(computed.vectors)
-            self._name_vectors.extend(computed.name_vectors)
+        self._retriever.set_vectors(positions, computed)
 
     # The run with the edits in it
 
@@ -280,7 +252,7 @@ class Overlay:
             train_counts=self._counts.numpy(),
             svm=self._svm(),
             names=self._name_match(),
-            retriever=self._retriever(),
+            retriever=self._retriever.whole(self._is_gone()),
             newcomers=self._newcomers(),
             descriptions=list(self.descriptions),
             keywords=list(self.keywords),
@@ -303,7 +275,7 @@ class Overlay:
 
     def _name_match(self) -> NameMatch:
         base, gone, first_name = self.base.names, self._is_gone(), self._first_name.numpy()
-        changed = first_name != _OWN
+        changed = first_name != OWN
         own = base.names, base.owner
         touched = (changed | gone)[: len(self.base.labels)]
         if touched.any():
@@ -338,6 +310,8 @@ class Overlay:
         of_names, of_examples = (csr_array(matrix[:, columns]) for matrix in matrices)
         weights = unit_rows(self._weights.take(there - n))
         arrays = weights.data, weights.indices, weights.indptr
+        example_owner = np.searchsorted(there, owner[examples])
+        written = np.isin(there, list(self.written))
         return Newcomers(
             positions=there,
             features=self.base.features.with_terms(list(unknown), self.base.n_train),
@@ -345,12 +319,13 @@ class Overlay:
                 names=of_names,
                 name_owner=np.repeat(np.arange(len(there)), counts),
                 examples=of_examples,
-                example_owner=np.searchsorted(there, owner[examples]),
+                example_owner=example_owner,
                 weights=csr_array(arrays, shape=(len(there), len(columns))),
                 profiles=self._profiles.take(there - n),
             ),
             model=model,
             examples=[self._example_texts[i] for i in examples],
+            meanings=self._retriever.meanings(there, written, examples, example_owner),
         )
 
     def _words_in(self, *matrices: csr_array) -> dict[str, int]:
@@ -359,62 +334,12 @@ class Overlay:
         used = {i for matrix in matrices for i in np.unique(matrix.indices).tolist()}
         return {x: n_terms + i for x, i in sorted(self._unknown.items()) if n_terms + i in used}
 
-    def _retriever(self) -> TextRetriever | None:
-        if self.base.retriever is None:
-            return None
-        retriever = copy(self.base.retriever.retriever)
-        retriever.labels = self._overlaid(retriever.labels, self._vectors)
-        if retriever.names is not None:
-            retriever.names = self._overlaid(retriever.names, self._name_vectors)
-        n_base, extra = len(retriever.documents), self._documents.numpy()
-        if len(extra):
-            places = np.arange(n_base, n_base + len(extra))
-            none = np.empty(0, np.int64)
-            retriever.documents = OverlaidIndex(
-                retriever.documents, places, extra, gone=none, n=n_base + len(extra)
-            )
-        retriever.Y = self._carriers(retriever.Y, n_base + len(extra))
-        return replace(self.base.retriever, retriever=retriever)
-
-    def _overlaid(self, index: LabelIndex, vectors: Column) -> LabelIndex:
-        """An index of the labels with all changes, without tombstones."""
-        gone, changed = self._is_gone(), self._vector.numpy() != _OWN
-        if not gone.any() and not changed.any():
-            return index
-        new = np.flatnonzero(changed & ~gone)
-        return OverlaidIndex(
-            index,
-            new,
-            vectors.view()[self._vector.view()[new]],
-            gone=np.flatnonzero(changed | gone),
-            n=len(self.labels),
-        )
-
-    def _carriers(self, Y: csr_array, n_documents: int) -> csr_array:
-        """Which document carries which label: examples last, tombstones on no document."""
-        shape = (n_documents, len(self.labels))
-        if not len(self._carried) and not self.removed:
-            return csr_array((Y.data, Y.indices, Y.indptr), shape=shape)
-        rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
-        pairs = np.concatenate([np.stack([rows, Y.indices], axis=1), self._carried.numpy()])
-        pairs = pairs[~self._is_gone()[pairs[:, 1]]]
-        ones = np.ones(len(pairs), np.float32)
-        return csr_array((ones, tuple(pairs.T)), shape=shape)
-
 
 def _count(which: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """How often each of the numbers below n occurs."""
     if n == 1:  # an edit of one label, as most are
         return np.array([len(which)])
     return np.bincount(which, minlength=n)
-
-
-def _vectors_like(base: State) -> tuple[Column, Column]:
-    """Room for vectors of labels and of names, as long as those of the run."""
-    if base.retriever is None:
-        return Column(np.empty((0, 0), np.float32)), Column(np.empty((0, 0), np.float32))
-    size = base.retriever.retriever.labels.vectors.shape[1]
-    return Column(np.empty((0, size), np.float32)), Column(np.empty((0, size), np.float32))
 
 
 def _tombstone(label: Label, entry: int) -> Label:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from depl.core.database import Database
+from depl.core.database import Database, require_texts
 from depl.core.errors import CorpusError, DeplError
 
 State = Literal["open", "done", "skipped"]
@@ -170,7 +170,9 @@ class ReviewQueue:
                 return {}
             query = f"SELECT documents.number, text FROM documents {_STATES}"
             open_ = f"{query} WHERE coalesce(state, 'open') = 'open'"
-            return dict(connection.execute(open_, (time.time(),)))
+            found: dict[int, str] = dict(connection.execute(open_, (time.time(),)))
+            require_texts(*found.values())
+            return found
 
     def waiting(self, *, by: str | None = None) -> list[Waiting]:
         """All documents in the order in which they came.
@@ -187,29 +189,29 @@ class ReviewQueue:
                 "SELECT documents.number, id, source, suggested, terms, coalesce(state, 'open'),"
                 f" looks.person FROM documents {_STATES} ORDER BY documents.number",
                 (time.time(),),
-            ).fetchall()
-        return [
-            Waiting(
-                number,
-                id,
-                source,
-                [(label, p) for label, p in json.loads(suggested)],
-                [(term, weight, n) for term, weight, n in json.loads(terms)],
-                state,
-                state == "open" and (by is None or looking in (None, by)),
             )
-            for number, id, source, suggested, terms, state, looking in rows
-        ]
+            return [
+                Waiting(
+                    number,
+                    id,
+                    source,
+                    _pairs(suggested),
+                    [(term, weight, n) for term, weight, n in json.loads(terms)],
+                    state,
+                    state == "open" and (by is None or looking in (None, by)),
+                )
+                for number, id, source, suggested, terms, state, looking in rows
+            ]
 
     def document(self, number: int) -> Queued:
         """One document; an error if there is none with this number."""
         with self._database.reading() as connection:
             row = None if connection is None else _row(connection, number)
-        if row is None:
-            raise _missing(number)
-        number, id, text, source, suggested, state, by, looking = row
-        pairs = [(label, p) for label, p in json.loads(suggested)]
-        return Queued(number, id, text, source, pairs, state, by, looking)
+            if row is None:
+                raise _missing(number)
+            number, id, text, source, suggested, state, by, looking = row
+            require_texts(id, text, source, by, looking)
+            return Queued(number, id, text, source, _pairs(suggested), state, by, looking)
 
     def look(self, number: int, *, by: str, seconds: float = LOOKING) -> bool:
         """Keep a document for whoever looks at it; whether nobody else was looking already."""
@@ -273,6 +275,10 @@ def _row(connection: sqlite3.Connection, number: int) -> tuple[Any, ...] | None:
         (time.time(), number),
     ).fetchone()
     return found
+
+
+def _pairs(suggested: str) -> list[tuple[str, float]]:
+    return [(label, float(p)) for label, p in json.loads(suggested)]
 
 
 def _missing(number: int) -> NotInQueueError:

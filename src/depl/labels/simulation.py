@@ -1,23 +1,26 @@
 """Labels of a fitted run play newcomers, so that it is known what little evidence is worth.
 
 Some labels are taken as if they had just been added: by name, or with one, three or ten of their
-training documents as examples. The documents that the fusion is fitted on, seen by an SVM that was
-fitted without them, then say what the evidence meant.
+training documents as examples. The documents that the fusion is fitted on, seen by an SVM and an
+encoder that were fitted without them, then say what the evidence meant.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
-from depl.fusion.newcomers import STEPS, NewcomerModel
+from depl.fusion.newcomers import LEAST, STEPS, NewcomerModel
 from depl.labels.fewshot import weigh
+from depl.neural.meanings import Meanings
+from depl.neural.tokens import Texts, some_of
 from depl.run.folder import Run
 from depl.sparse.evidence import (
     ALIKE,
-    COLUMNS,
     SEEN,
     Evidence,
     mean_profiles,
@@ -26,6 +29,9 @@ from depl.sparse.evidence import (
 )
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
+
+if TYPE_CHECKING:
+    from depl.neural.encoder import Side
 
 _LABELS = 200  # that play newcomers, for each number of examples
 _DOCUMENTS = 3_000  # that they are looked for in
@@ -58,8 +64,37 @@ def simulate_newcomers(
     else:
         ranked = held_out.take(some)
     seen = profiles(ranked, Y.shape[1])
-    simulation = _Simulation(X, Y, names, svm, documents, seen, rng)
+    encoder = _Encoder(run) if run.has("index") else None
+    simulation = _Simulation(X, Y, names, svm, documents, seen, encoder, rng)
     return NewcomerModel.fit([simulation.step(n) for n in STEPS])
+
+
+class _Encoder:
+    """The encoder that was trained without the held-out documents."""
+
+    def __init__(self, run: Run) -> None:
+        from depl.neural import encoder_files
+        from depl.neural.distributed import Processes
+
+        encoder = encoder_files.load(run.encoder_folder("encoder", "held_out"))
+        self._encoder = encoder.to(Processes.launched(run.config().device).device)
+        self._names, self._documents = run.texts("label_texts", "names"), run.texts("documents")
+
+    def names(self, labels: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of some labels' names, of length 1."""
+        return self._encoded(self._names, labels, "label")
+
+    def documents(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of some training documents, of length 1."""
+        return self._encoded(self._documents, rows, "document")
+
+    def _encoded(self, texts: Texts, rows: NDArray[np.int64], side: Side) -> NDArray[np.float32]:
+        from depl.neural.encoder import encode
+        from depl.neural.retriever import unit_vectors
+
+        if not len(rows):
+            return np.empty((0, self._encoder.document_pooler.out_features), np.float32)
+        return unit_vectors(encode(self._encoder, some_of(texts, rows), side))
 
 
 class _Simulation:
@@ -73,21 +108,22 @@ class _Simulation:
         svm: OneVsAllSVM,
         documents: NDArray[np.int64],
         seen: csr_array,
+        encoder: _Encoder | None,
         rng: np.random.Generator,
     ) -> None:
+        self._encoder = encoder
+        self._vectors = None if encoder is None else encoder.documents(documents)
         self._X, self._Y, self._names, self._svm = X, Y, names, svm
         self._documents, self._seen, self._rng = documents, seen, rng
         self._by_label = Y.tocsc()
 
     def step(self, n: int) -> tuple[NDArray[np.float32], NDArray[np.bool_], float]:
         """Pairs of document and label with n examples, as ``NewcomerModel.fit`` takes them."""
-        sizes = np.diff(self._by_label.indptr)
-        usable = np.flatnonzero(sizes > max(n, _OFTEN))
-        labels = np.sort(self._rng.permutation(usable)[:_LABELS])
+        labels = np.sort(self._rng.permutation(self._usable(n))[:_LABELS])
         examples = [
             np.sort(self._rng.permutation(self._by_label[:, [j]].indices)[:n]) for j in labels
         ]
-        evidence = self._evidence(labels, examples)
+        evidence, meanings = self._evidence(labels, examples), self._meanings(labels, examples)
         carried = csr_array(self._Y[self._documents][:, labels])
         # As many of the others as are wanted, whatever evidence they have.
         share = min(1.0, max(1, _NEGATIVES * carried.nnz) / max(1, np.prod(carried.shape)))
@@ -98,10 +134,22 @@ class _Simulation:
             wanted = right | (self._rng.random(right.shape) < share)
             for j, own in enumerate(examples):
                 wanted[np.isin(self._documents[rows], own), j] = False
-            found.append(self._of(evidence, labels, rows)[wanted])
+            columns = self._of(evidence, labels, rows)
+            if meanings is not None and self._vectors is not None:
+                own = meanings.of(self._vectors[rows])
+                columns = np.concatenate([columns, own], axis=2)
+            found.append(columns[wanted])
             truth.append(right[wanted])
-        none = np.empty((0, len(COLUMNS)), np.float32)
-        return np.concatenate([none, *found]), np.concatenate([np.empty(0, bool), *truth]), share
+        return np.concatenate(found), np.concatenate(truth), share
+
+    def _usable(self, n: int) -> NDArray[np.int64]:
+        """The labels that can play newcomers with n examples."""
+        sizes = np.diff(self._by_label.indptr)
+        held_out = np.bincount(self._Y[self._documents].indices, minlength=len(sizes))
+        often = np.flatnonzero(sizes > max(n, _OFTEN))
+        # In a small run few labels are so common: rarer ones know more than nobody.
+        enough = held_out[often].sum() >= LEAST
+        return often if enough else np.flatnonzero(sizes > n)
 
     def _evidence(self, labels: NDArray[np.int64], examples: list[NDArray[np.int64]]) -> Evidence:
         own = np.isin(self._names.owner, labels)
@@ -120,6 +168,19 @@ class _Simulation:
             example_owner=owner,
             weights=unit_rows(weigh(self._X, X, groups, cull=0.0)[0]),
             profiles=unit_rows(together),
+        )
+
+    def _meanings(
+        self, labels: NDArray[np.int64], examples: list[NDArray[np.int64]]
+    ) -> Meanings | None:
+        if self._encoder is None:
+            return None
+        owner = np.arange(len(labels))
+        return Meanings(
+            self._encoder.names(labels),
+            owner,
+            self._encoder.documents(np.concatenate([np.empty(0, np.int64), *examples])),
+            np.repeat(owner, [len(x) for x in examples]),
         )
 
     def _of(

@@ -96,10 +96,9 @@ class Classifier:
             learned = state.features if run.learned.current() else None
             self.training = training = TrainingDocuments(run, learned)
         self._base = state
-        alone: str = model
+        decided_by: str | None = model
         if model == FUSION:
-            alone = "svm" if fusion is None else fusion.chosen_
-        decided_by = None if alone == FUSION else alone
+            decided_by = "svm" if fusion is None else None
         self._feedback = None if run is None else FeedbackStore(run.path, self.version)
         self._edits = None
         if run is not None and training is not None:
@@ -239,7 +238,11 @@ class Classifier:
         if vectors is not None and "classifier" in parts:
             found["depl+c"] = state.rank_jointly(vectors, k)
         if self.fusion is not None:
-            apart = state.rank_apart(texts, deep, vectors)
+            apart = (
+                (parts, None)
+                if state.newcomers is None and k <= deep
+                else state.rank_apart(texts, deep, vectors)
+            )
             found["fusion"] = fused(state, self.fusion, apart, k)
         return found
 
@@ -263,7 +266,7 @@ class Classifier:
                 f"brings it back if it was the last edit; its id can be added again."
             )
         similar = [x for _, x in there if wanted in x.name.casefold()][:5]
-        hint = "; ".join(f"{x.id} ({x.name})" for x in similar)
+        hint = "; ".join(x.id if x.id == x.name else f"{x.id} ({x.name})" for x in similar)
         raise CorpusError(
             f"No label has the id or name {query!r}."
             + (f" Names that contain it: {hint}." if hint else " `depl labels RUN list` lists all.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from depl.run.newcomers import Newcomers
 from depl.run.state import State
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
+
+if TYPE_CHECKING:
+    from depl.neural.retriever import Vectors
 
 _DEPTH = 100  # labels that each part ranks in a run without a fusion
 
@@ -75,8 +78,9 @@ class Explanation:
         As suggested, with ranks from 1; None where no part lists the label. A run without a
         fusion has no probabilities.
     parts : list of Share
-        Score, rank and contribution by each part; of an added label, by its names, by its examples
-        and by the labels that the SVM sees both in them and in the text.
+        Score, rank and contribution by each part; of an added label, by its names, by its examples,
+        by the labels that the SVM sees both in them and in the text and, where there is an
+        encoder, by what its name and its examples mean.
     keywords : list of Match
         The label's keywords that are in the text, the largest contribution first.
     name_words : list of Match
@@ -104,17 +108,22 @@ class Explanation:
 
     def __repr__(self) -> str:
         sure = "" if self.probability is None else f", probability {self.probability:.2f}"
-        words = ", ".join(match.term for match in self.keywords[:5]) or "no keyword in the text"
+        found = dict.fromkeys(match.term for match in (*self.keywords, *self.name_words))
+        words = ", ".join(list(found)[:5]) or "none of its words is in the text"
         return f"Explanation({self.label.name}{sure}: {words})"
 
     def _repr_html_(self) -> str:
-        keywords = [(x.term, f"{x.weight:.2f}", f"{x.contribution:.3f}") for x in self.keywords]
+        keywords, name = (
+            [(x.term, f"{x.weight:.2f}", f"{x.contribution:.3f}") for x in matches]
+            for matches in (self.keywords, self.name_words)
+        )
         parts = [
             (x.name, "-" if x.rank is None else x.rank, f"{x.contribution:.2f}") for x in self.parts
         ]
         similar = [(x.id, f"{x.similarity:.2f}", x.text) for x in self.neighbours]
         return (
             html_table(repr(self), ("keyword", "weight", "adds"), keywords)
+            + html_table("Of its name", ("word", "weight", "adds"), name)
             + html_table("By part", ("part", "rank", "adds to the log-odds"), parts)
             + html_table("Similar training documents", ("id", "similarity", "text"), similar)
         )
@@ -174,7 +183,9 @@ def explain(
     else:
         positions = list(which)
     known = _Words(state.features, state.names.names, state.names.owner, text, x)
-    newcomer = None if state.newcomers is None else _Newcomer(state.newcomers, text, x, rankings)
+    newcomer = None
+    if state.newcomers is not None:
+        newcomer = _Newcomer(state.newcomers, text, x, vectors, rankings)
     found = []
     for position in positions:
         score, rank = _standing(ranked, position)
@@ -296,18 +307,30 @@ class _Words:
         return Sum(by_keywords, words - by_keywords, bias, words + bias)
 
 
-_OF_PART = {"names": [0, 1], "examples": [2, 3, 4], "labels alike": [5]}  # columns of the evidence
+# The columns of the evidence for added labels, by the reason that they are.
+_REASONS = {
+    "names": ("name", "name words"),
+    "examples": ("examples", "apart", "nearest example"),
+    "labels alike": ("labels alike",),
+    "name meaning": ("name's meaning",),
+    "example meaning": ("examples' meaning", "nearest meaning"),
+}
 
 
 class _Newcomer:
     """What speaks for labels that were added, in one text."""
 
     def __init__(
-        self, newcomers: Newcomers, text: str, x: csr_array, rankings: Mapping[str, Ranking]
+        self,
+        newcomers: Newcomers,
+        text: str,
+        x: csr_array,
+        vectors: Vectors | None,
+        rankings: Mapping[str, Ranking],
     ) -> None:
         self._newcomers, own = newcomers, newcomers.evidence
         self._x = newcomers.vectors([text], x)
-        self._evidence = newcomers.evidence_for(self._x, rankings["svm"])[0]
+        self._evidence = newcomers.evidence_for(self._x, rankings["svm"], vectors)[0]
         self._added = newcomers.model.contributions(self._evidence, own.counts)
         owner = newcomers.positions[own.name_owner]
         self.words = _Words(newcomers.features, own.names, owner, text, self._x)
@@ -317,10 +340,14 @@ class _Newcomer:
         return position in self._newcomers.positions
 
     def shares(self, position: int) -> list[Share]:
-        """What the names, the examples and the labels alike add; ranks are among added labels."""
+        """What each reason adds to the log-odds; ranks are among added labels."""
         i = int(np.searchsorted(self._newcomers.positions, position))
         found = []
-        for name, columns in _OF_PART.items():
+        place = {x: j for j, x in enumerate(self._newcomers.columns)}
+        for name, of_reason in _REASONS.items():
+            columns = [place[x] for x in of_reason if x in place]
+            if not columns:  # there is no encoder
+                continue
             score = self._evidence[:, columns].max(axis=1)
             added = self._added[:, columns].sum(axis=1)
             there = score[i] > 0

@@ -1,4 +1,4 @@
-"""Several processes that train one model together, as ``accelerate launch`` starts them.
+"""Several processes that train one model together, started by ``accelerate launch`` or by Ray.
 
 Every process has a share of each batch; gradients are summed over all of them. A single process, as
 ``depl fit`` is without a launcher, needs none of this and gets a ``Processes`` of one.
@@ -72,6 +72,15 @@ class Processes:
 
         state = PartialState(cpu=wanted == "cpu", timeout=_PATIENCE)
         return cls(state.process_index, state.num_processes, state.device)
+
+    @classmethod
+    def of_ray(cls) -> Processes:
+        """Rank and device of this process in a group that Ray Train has made."""
+        from ray.train.torch import get_device
+
+        let_threads_sleep()
+        group = torch.distributed
+        return cls(group.get_rank(), group.get_world_size(), torch.device(get_device()))
 
     @property
     def first(self) -> bool:

@@ -14,17 +14,23 @@ its own batches.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - what everybody calls it
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from depl.core.executor import Executor
 from depl.core.progress import bar
 from depl.core.ranking import Ranking
-from depl.neural.bert import Layer, int8_layers, multiplies_int8, token_states
+from depl.neural.bert import token_states
+from depl.neural.layers import Layer, int8_layers, multiplies_int8
 from depl.neural.packing import Packed, Rows, TokenBank
 from depl.neural.threads import map_single_threaded, one_thread
 from depl.neural.tokens import Texts, Tokens, batches
@@ -35,6 +41,7 @@ Similarity = Literal["cosine", "dot"]
 Side = Literal["document", "label"]
 
 _GPU_TOKENS, _CPU_TOKENS = 65_536, 1_024  # tokens per batch
+_TASK_TOKENS = 131_072  # of the batches that a worker of a cluster encodes before it answers
 
 
 class DualEncoder(nn.Module):
@@ -43,7 +50,7 @@ class DualEncoder(nn.Module):
     Parameters
     ----------
     bert : PreTrainedModel
-        Any Hugging Face encoder; a BERT gets the packed fast path.
+        Any Hugging Face encoder; BERT and NomicBERT get the packed fast path.
     n_labels : int
         Size of the classification head; 0 for none.
     document_pooling, label_pooling : {"mean", "text_mean", "cls"}
@@ -157,23 +164,70 @@ def pooled_batches(
     yield from map_single_threaded(work, batches, encoder.device)
 
 
+def shared_batches(
+    encoder: DualEncoder,
+    tokens: Tokens,
+    batches: Iterable[Rows],
+    pooling: Pooling,
+    executor: Executor,
+) -> Iterator[tuple[Rows, Tensor]]:
+    """The same by the workers of an executor: some batches with their pooled states, in order.
+
+    Each batch is as it would be on one machine, so the vectors are the same.
+    """
+    tasks: deque[list[Rows]] = deque()
+
+    def some() -> Iterator[tuple[Tokens, list[int]]]:
+        group: list[Rows] = []
+        size = 0
+        for rows in chain(batches, [None]):
+            if group and (rows is None or size >= _TASK_TOKENS):
+                tasks.append(group)
+                yield tokens.take(np.concatenate(group)), [len(x) for x in group]
+                group, size = [], 0
+            if rows is not None:
+                group.append(rows)
+                size += int(tokens.lengths[rows].sum())
+
+    for states in executor.map(_pool, (encoder, pooling), some(), compiled=False, ahead=2):
+        yield np.concatenate(tasks.popleft()), torch.tensor(states)
+
+
+def _pool(what: tuple[DualEncoder, Pooling], task: tuple[Tokens, list[int]]) -> NDArray[np.float32]:
+    """The pooled states of batches of so many texts each."""
+    (encoder, pooling), (tokens, sizes) = what, task
+    batches = np.split(np.arange(len(tokens)), np.cumsum(sizes)[:-1])
+    found = pooled_batches(encoder, TokenBank(tokens, encoder.device), batches, pooling)
+    return np.concatenate([states.numpy() for _, states in found])
+
+
 @torch.inference_mode()
 def pooled_states(
-    encoder: DualEncoder, tokens: Tokens, side: Side, *, title: str = "", budget: int | None = None
+    encoder: DualEncoder,
+    tokens: Tokens,
+    side: Side,
+    *,
+    title: str = "",
+    budget: int | None = None,
+    executor: Executor | None = None,
 ) -> Tensor:
     """The input of the poolers: the pooled last states of many texts, (n, size) float32.
 
-    Texts go from long to short in batches of about ``budget`` tokens.
+    Texts go from long to short in batches of about ``budget`` tokens. An executor's workers take
+    their part where the encoder is on a CPU; a GPU is quicker than sending.
     """
     encoder.eval()
     pooling = encoder.document_pooling if side == "document" else encoder.label_pooling
     budget = budget or (_GPU_TOKENS if encoder.device.type == "cuda" else _CPU_TOKENS)
     out = torch.empty(len(tokens), encoder.document_pooler.in_features, device=encoder.device)
-    bank = TokenBank(tokens, encoder.device)
+    parts = batches(tokens.lengths, budget)
+    if executor is not None and encoder.device.type == "cpu":
+        found = shared_batches(encoder, tokens, parts, pooling, executor)
+    else:
+        found = pooled_batches(encoder, TokenBank(tokens, encoder.device), parts, pooling)
     with bar(title or f"encoding {side}s", total=len(tokens)) as tell:
         done = 0
-        parts = batches(tokens.lengths, budget)
-        for rows, states in pooled_batches(encoder, bank, parts, pooling):
+        for rows, states in found:
             out[torch.from_numpy(rows).to(out.device)] = states
             done += len(rows)
             tell(done, "")
@@ -181,10 +235,12 @@ def pooled_states(
 
 
 @torch.inference_mode()
-def encode(encoder: DualEncoder, texts: Texts, side: Side) -> Tensor:
+def encode(
+    encoder: DualEncoder, texts: Texts, side: Side, executor: Executor | None = None
+) -> Tensor:
     """Vectors of many texts, (n, size) float32, on the encoder's device."""
     if isinstance(texts, Tokens):
-        states = pooled_states(encoder, texts, side)
+        states = pooled_states(encoder, texts, side, executor=executor)
     else:
         states = torch.from_numpy(texts).to(encoder.device)
     with one_thread():

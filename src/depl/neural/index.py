@@ -6,6 +6,7 @@ cosine, as in ``DualEncoder.similarity``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depl.core.errors import MissingExtraError, RunError, explain_os_errors
+from depl.core.executor import Executor
 from depl.core.ranking import Ranking
 from depl.core.tensors import read_tensors, write_tensors
 
@@ -94,6 +96,7 @@ class LabelIndex:
         bias: float = 0.0,
         documents: int = _DOCUMENTS,
         labels: int = _LABELS,
+        executor: Executor | None = None,
     ) -> Ranking:
         """The k labels with the highest ``scale * (query . label) + bias`` for every query.
 
@@ -108,6 +111,9 @@ class LabelIndex:
             ``logit_bias``. The scale must be positive.
         documents, labels : int
             Size of a block. Memory is bounded by ``documents x labels`` scores.
+        executor : Executor or None
+            Its workers search a part of the labels each, where the search is exact; None: this
+            machine. The result is the same.
         """
         if queries.ndim != 2 or queries.shape[1] != self.vectors.shape[1]:
             raise ValueError(
@@ -120,6 +126,13 @@ class LabelIndex:
 
         out = Ranking.empty(len(queries), k)
         if k == 0 or len(self) == 0:
+            return out
+        if executor is not None and not self.approximate and len(self) > labels:
+            size = -(-len(self) // (labels * executor.workers)) * labels  # of a part, in blocks
+            parts = ((i, self.vectors[i : i + size]) for i in range(0, len(self), size))
+            asked = _Asked(queries, k, scale, bias, documents, labels)
+            for found in executor.map(_search_part, asked, parts, compiled=False, ahead=1):
+                out = out.merged(found, k)
             return out
 
         def fill(first: int) -> None:
@@ -190,6 +203,32 @@ class LabelIndex:
                 f"has the shape {vectors.shape}. Delete its folder and fit again."
             )
         return cls(vectors, graph)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of all parts of an index."""
+
+    queries: NDArray[np.floating]
+    k: int
+    scale: float
+    bias: float
+    documents: int
+    labels: int
+
+
+def _search_part(asked: _Asked, part: tuple[int, NDArray[np.float32]]) -> Ranking:
+    """The best labels of a part, which begins with this label."""
+    first, vectors = part
+    found = LabelIndex(vectors.copy()).search(  # torch takes none that cannot be written to
+        asked.queries,
+        asked.k,
+        scale=asked.scale,
+        bias=asked.bias,
+        documents=asked.documents,
+        labels=asked.labels,
+    )
+    return Ranking(np.where(found.indices < 0, -1, found.indices + first), found.scores)
 
 
 def _merge(best: Ranking, scores: NDArray[np.float32], first: int) -> None:

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 from torch import Tensor
 
+from depl.core.executor import Executor
 from depl.core.ranking import Ranking
 from depl.neural.encoder import DualEncoder, encode, rank
 from depl.neural.index import APPROXIMATE_FROM, LabelIndex
@@ -66,24 +67,28 @@ class Retriever:
         self.neighbours = neighbours
         self.sharpness = sharpness
 
-    def rank(self, vectors: Tensor, k: int) -> dict[str, Ranking]:
+    def rank(self, vectors: Tensor, k: int, executor: Executor | None = None) -> dict[str, Ranking]:
         """Every part's k best labels for documents given as ``encode`` returns them."""
         parts = {}
         if self.encoder.head is not None:
             parts["classifier"] = classifier_ranking(self.encoder, vectors, k)
-        parts["retrieval"] = self._most_similar(self.labels, vectors, k)
+        parts["retrieval"] = self._most_similar(self.labels, vectors, k, executor)
         if self.names is not None:
-            parts["name retrieval"] = self._most_similar(self.names, vectors, k)
-        nearest = self.documents.search(unit_vectors(vectors), self.neighbours)
+            parts["name retrieval"] = self._most_similar(self.names, vectors, k, executor)
+        own = unit_vectors(vectors)
+        nearest = self.documents.search(own, self.neighbours, executor=executor)
         parts["neighbours"] = votes(nearest, self.Y, sharpness=self.sharpness, k=k)
         return parts
 
-    def _most_similar(self, index: LabelIndex, vectors: Tensor, k: int) -> Ranking:
+    def _most_similar(
+        self, index: LabelIndex, vectors: Tensor, k: int, executor: Executor | None
+    ) -> Ranking:
         """The k nearest by the encoder's similarity, as logits."""
         if not self.encoder.cosine:
-            return index.search(vectors.cpu().numpy(), k)
+            return index.search(vectors.cpu().numpy(), k, executor=executor)
         scale, bias = self.encoder.logit_scale.item(), self.encoder.logit_bias.item()
-        return index.search(unit_vectors(vectors), k, scale=scale, bias=bias)
+        own = unit_vectors(vectors)
+        return index.search(own, k, scale=scale, bias=bias, executor=executor)
 
     def rank_jointly(self, vectors: Tensor, k: int) -> Ranking:
         """The k best labels that the head knows by the mean of both: the paper's DEPL+c."""
@@ -122,22 +127,28 @@ class TextRetriever:
         return encode(self.retriever.encoder, tokens, "document")
 
 
-def index_labels(encoder: DualEncoder, texts: Texts) -> LabelIndex:
+def index_labels(
+    encoder: DualEncoder, texts: Texts, executor: Executor | None = None
+) -> LabelIndex:
     """Encode labels and index them: a graph where there are very many."""
-    array = label_vectors(encoder, texts)
+    array = label_vectors(encoder, texts, executor)
     # A graph needs vectors of one length.
     return LabelIndex.build(array, approximate=encoder.cosine and len(array) >= APPROXIMATE_FROM)
 
 
-def label_vectors(encoder: DualEncoder, texts: Texts) -> NDArray[np.float32]:
+def label_vectors(
+    encoder: DualEncoder, texts: Texts, executor: Executor | None = None
+) -> NDArray[np.float32]:
     """Labels as an index holds them: of length 1 where they are compared by cosine."""
-    vectors = encode(encoder, texts, "label")
+    vectors = encode(encoder, texts, "label", executor)
     return unit_vectors(vectors) if encoder.cosine else vectors.cpu().numpy()
 
 
-def index_documents(encoder: DualEncoder, texts: Texts) -> LabelIndex:
+def index_documents(
+    encoder: DualEncoder, texts: Texts, executor: Executor | None = None
+) -> LabelIndex:
     """Encode training documents and index them, likewise."""
-    vectors = unit_vectors(encode(encoder, texts, "document"))
+    vectors = unit_vectors(encode(encoder, texts, "document", executor))
     return LabelIndex.build(vectors, approximate=len(vectors) >= APPROXIMATE_FROM)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from depl.core.corpus import carried
 from depl.core.errors import ConfigError
+from depl.core.indicator import carried
 from depl.core.ranking import Ranking
 
 

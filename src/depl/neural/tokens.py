@@ -87,6 +87,11 @@ class Tokens:
 Texts = Tokens | NDArray[np.float32]
 
 
+def some_of(texts: Texts, rows: NDArray[np.integer]) -> Texts:
+    """The texts at these positions, in this order."""
+    return texts.take(rows) if isinstance(texts, Tokens) else texts[rows]
+
+
 def load_tokenizer(folder: Path):  # type: ignore[no-untyped-def]  # noqa: ANN201 - an extra
     """The fast tokenizer in an encoder's folder."""
     try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
 import platform
 import shutil
 import sys
@@ -20,7 +19,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -30,6 +28,7 @@ from depl.core.corpus import Corpus
 from depl.core.errors import ConfigError, RunError
 from depl.core.executor import Executor
 from depl.pipeline.stages import STAGES, Stage, dependents, refuse_unknown
+from depl.pipeline.together import NOTHING, follow, launched, make_on_cluster
 from depl.pipeline.work import Work
 from depl.run import manifest as manifests
 from depl.run.config import Config
@@ -52,9 +51,6 @@ class Event:
     kind: Literal["kept", "started", "done"]
     detail: str = ""
     seconds: float = 0.0
-
-
-_NOTHING: str | None = None  # what the first process sends to the others where a stage is kept
 
 
 def fit(
@@ -91,8 +87,8 @@ def fit(
     overwrite : bool
         Replace a run on another corpus.
     executor : Executor or None
-        What does the parallel work of the sparse stages, such as a cluster; None: this machine.
-        The result does not depend on it.
+        What does the parallel work, such as a cluster; None: this machine. The result does not
+        depend on it, but for the rounding where several processes train an encoder together.
     observe : callable
         Called with an ``Event`` for every stage: kept, started, done.
 
@@ -111,9 +107,9 @@ def fit(
     _refuse_strangers(run)
     manifests.restore(run.path, overwrite=overwrite)
     config = config or (Run.open(out).config() if corpus is None else Config())
-    team = _launched(config)
+    team = launched(config)
     if team is not None and not team.first:
-        _follow(run, config, team, until)
+        follow(run, config, team, until)
         return Run(out)
 
     def keep_corpus(work: Work) -> None:
@@ -133,6 +129,8 @@ def fit(
         contents = _contents(run) if corpus is None else _fingerprint(corpus, aside)
         _refuse_other_corpus(run, contents, overwrite)
         run.write_manifest(run.manifest() | {"config": config.to_dict()})
+        if executor is not None and config.neural:
+            executor.refuse_unfit(run.path, gpus=config.device != "cpu")
         first = Stage("corpus", keep_corpus, (), lambda _: {"contents": contents})
         redone = dependents(redo_from) if redo_from is not None else set()
         before = run.manifest()["stages"]
@@ -154,30 +152,6 @@ def fit(
             if stage.name == until:
                 break
     return Run(out)
-
-
-def _launched(config: Config) -> Processes | None:
-    """The processes of ``accelerate launch``; None where there is only one."""
-    if not config.neural or int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        return None
-    from depl.neural.distributed import Processes
-
-    return Processes.launched(config.device)
-
-
-def _follow(run: Run, config: Config, team: Processes, until: str | None) -> None:
-    """What every process but the first does: take part in the stages that are made together."""
-    if until == "corpus":
-        return
-    for stage in STAGES:
-        if stage.wanted(config) and stage.shared:
-            scratch = team.agree(_NOTHING)
-            if scratch is not None:
-                with TemporaryDirectory() as nowhere:
-                    stage.make(Work(Run(run.path), config, Path(nowhere), Path(scratch), team))
-            team.wait()
-        if stage.name == until:
-            break
 
 
 def _bring_up_to_date(
@@ -203,7 +177,7 @@ def _bring_up_to_date(
     shared = team if stage.shared else None
     if current and damage is None:
         if shared is not None:
-            shared.agree(_NOTHING)
+            shared.agree(NOTHING)
             shared.wait()
         observe(Event(stage.name, "kept"))
         return wanted
@@ -220,7 +194,7 @@ def _bring_up_to_date(
         if shared is not None:
             shared.agree(str(scratch))
         work = Work(Run(run.path), config, temporary, scratch, shared, executor)
-        remark = stage.make(work) or ""
+        remark = "" if make_on_cluster(stage, work) else stage.make(work) or ""
         if shared is not None:
             shared.wait()
         files = manifests.as_json(temporary)

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from depl.core.ranking import Ranking
 from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.labels.simulation import simulate_newcomers
 from depl.pipeline.work import Work
+from depl.run.folder import Run
+from depl.run.state import load_reranker
 
 
 def make_fusion(work: Work) -> None:
     """The fusion, the thresholds and what added labels need, fitted on the held-out documents."""
     run, config = work.run, work.config
     held_out, fold = run.slice.held_out, run.slice.fold[run.slice.held_out]
-    X, depth = run.train_vectors()[held_out], config.fusion.depth
-    rankings = {"svm": run.rank_held_out(X, fold, depth, work.executor)}
-    rankings |= run.names().both(X, depth)
-    by_characters = run.held_out_characters()
-    if by_characters is not None:
-        rankings["characters"] = by_characters.top(depth)
-    rests = [run.slice.rest(f) for f in range(run.slice.n_folds)]
-    counts = np.stack([np.bincount(run.Y[x].indices, minlength=run.Y.shape[1]) for x in rests])
-    if config.neural:
-        from depl.pipeline.neural import held_out_rankings
-
-        rankings |= held_out_rankings(run, config)
+    rankings, counts = held_out_rankings(work), held_out_counts(run)
     fusion = Fusion(
         candidates=config.fusion.candidates,
         head_loss=config.fusion.head_loss,
@@ -37,5 +30,32 @@ def make_fusion(work: Work) -> None:
     fusion.save(work.folder)
     usual = np.rint(counts.mean(axis=0)).astype(np.int64)
     Thresholds.fit(fusion.cross_fitted_, Y[fusion.fitted_on_], usual).save(work.folder)
-    if not config.neural:
-        simulate_newcomers(run, rankings["svm"], seed=config.seed).save(work.folder)
+    simulate_newcomers(run, rankings["svm"], seed=config.seed).save(work.folder)
+
+
+def held_out_rankings(work: Work) -> dict[str, Ranking]:
+    """What every part, fitted without the held-out documents, says of them."""
+    run, config = work.run, work.config
+    held_out, fold = run.slice.held_out, run.slice.fold[run.slice.held_out]
+    X, depth = run.train_vectors()[held_out], config.fusion.depth
+    rankings = {"svm": run.rank_held_out(X, fold, depth, work.executor)}
+    rankings |= run.names().both(X, depth)
+    by_characters = run.held_out_characters()
+    if by_characters is not None:
+        rankings["characters"] = by_characters.top(depth)
+    if config.neural:
+        from depl.pipeline import neural
+
+        rankings |= neural.held_out_rankings(work)
+    if config.reranks:
+        reranker = load_reranker(run)
+        texts = run.train_texts().take(held_out)
+        described = run.descriptions("held_out").texts
+        rankings["reranker"] = reranker.rank(texts, rankings.values(), described, depth)
+    return rankings
+
+
+def held_out_counts(run: Run) -> NDArray[np.int64]:
+    """How many documents of those that each fold is fitted on carry each label."""
+    rests = [run.slice.rest(fold) for fold in range(run.slice.n_folds)]
+    return np.stack([np.bincount(run.Y[x].indices, minlength=run.Y.shape[1]) for x in rests])

@@ -4,16 +4,17 @@ Every call continues from what was learnt before. The tf-idf counts the document
 and takes their words as terms; by it, names are weighed again. A label that many documents carry
 takes in those that have come since; one that few carry, and one whose earlier documents are not
 what they were, is solved on all of them. The SVM on characters, where there is one, learns in the
-same way. Its sequences are those of the fit, and so are the fusion and the thresholds.
+same way; its sequences are those of the fit. What an encoder does is in ``learn_vectors``. The
+fusion is that of the fit, but its probabilities are corrected by what people said of those that
+they were shown; thresholds are probabilities, and so they follow.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +22,15 @@ from scipy.sparse import csr_array, vstack
 
 from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import RunError
+from depl.fusion.calibration import correction
 from depl.labels.feedback import FeedbackStore
 from depl.labels.feedback_corpus import Taught, taught
-from depl.pipeline.sparse import unspoken_terms
+from depl.pipeline.learn_vectors import encode_news
+from depl.pipeline.news import News, news_since
+from depl.pipeline.sparse import token_count, unspoken_terms
 from depl.run.folder import Run
-from depl.run.learned import Documents, Learned, Lesson, Verdicts
+from depl.run.learned import Documents, Learned, Lesson
+from depl.run.learned_vectors import LearnedVectors
 from depl.sparse.characters import CharacterSVM
 from depl.sparse.keywords import Descriptions
 from depl.sparse.names import NameMatch
@@ -50,18 +55,13 @@ def learn(run: Run) -> tuple[Lesson, Taught]:
         nothing new since the last time, no label was learnt, and the run stays as it is.
     """
     start = time.perf_counter()
-    if run.config().neural:
-        raise RunError(
-            f"{run.path} has an encoder, and only runs of the sparse recipe can learn. Train it "
-            f"again with its feedback: depl feedback {run.path} export FOLDER --with-training"
-        )
     run.verified("descriptions")
     with run.locked():
         base = run.train()
         found = taught(FeedbackStore(run.path).documents(), run.labels, base, keep_all=True)
-        number = run.learned.current()
+        number = run.learned.current_if_whole()
         before, studied = _before(run, number)
-        news = _news(base, found, studied.verdicts)
+        news = news_since(base, found, studied.verdicts)
         if not len(news.labels) and not number:
             raise RunError(
                 f"There is nothing to learn: no feedback on {run.path} says anything else than its "
@@ -76,6 +76,7 @@ def learn(run: Run) -> tuple[Lesson, Taught]:
         )
         if len(news.labels):
             learned, studied = _learned(run, found.corpus, before, studied, news)
+            learned = replace(learned, line=_line(run, before.line))
             lesson = replace(lesson, seconds=round(time.perf_counter() - start, 2))
             run.learned.keep(learned, studied, lesson)
     return lesson, found
@@ -92,84 +93,19 @@ def _before(run: Run, number: int) -> tuple[Learned, Documents]:
     return fitted, Documents({}, csr_array((0, len(features.terms_)), dtype=np.float32))
 
 
-class _News(NamedTuple):
-    """What has changed since the last time.
-
-    Parameters
-    ----------
-    verdicts : dict of str to Verdicts
-        All documents that are other than in training, by id.
-    places : array
-        Their positions in the corpus.
-    reworded : array
-        The positions of those whose text is other than in training, or new.
-    appended : array
-        The positions of documents that were not there the last time.
-    again : array
-        Labels to be solved on all documents.
-    labels : array
-        These, and those that take the appended documents in.
-    """
-
-    verdicts: dict[str, Verdicts]
-    places: NDArray[np.int64]
-    reworded: NDArray[np.int64]
-    appended: NDArray[np.int64]
-    again: NDArray[np.int64]
-    labels: NDArray[np.int64]
-
-
-def _news(base: Corpus, found: Taught, studied: dict[str, Verdicts]) -> _News:
-    """What the feedback says now, and other than the last time."""
-    corpus, n = found.corpus, len(base)
-    relabelled = csr_array(base.Y - corpus.Y[:n])
-    relabelled.eliminate_zeros()
-    other = [i for i in range(n) if base.texts[i] != corpus.texts[i]]
-    reworded = np.array([*other, *range(n, len(corpus))], np.int64)
-    places = np.union1d(reworded, np.flatnonzero(np.diff(relabelled.indptr)))
-    in_training = {id: i for i, id in enumerate(base.ids)}
-
-    def fitted(id: str) -> Verdicts | None:
-        i = in_training.get(id)
-        return None if i is None else _verdicts(base, i)
-
-    now = {corpus.ids[i]: _verdicts(corpus, i, found.rejected.get(i)) for i in places.tolist()}
-    appended, joined, again = [], set[int](), set[int]()
-    for place, (id, said) in zip(places.tolist(), now.items(), strict=True):
-        had = studied.get(id) or fitted(id)
-        if had is None:
-            appended.append(place)
-            joined |= {*said.carried, *said.rejected}
-        else:
-            again |= _differing(had, said)
-    for id, had in studied.items():
-        if id not in now:  # it was undone
-            again |= _differing(had, fitted(id) or Verdicts("", (), ()))
-    return _News(
-        now,
-        places,
-        reworded,
-        np.array(appended, np.int64),
-        np.array(sorted(again), np.int64),
-        np.array(sorted(again | joined), np.int64),
-    )
-
-
-def _verdicts(corpus: Corpus, i: int, rejected: set[int] | None = None) -> Verdicts:
-    carried = corpus.Y.indices[corpus.Y.indptr[i] : corpus.Y.indptr[i + 1]]
-    digest = hashlib.sha256(corpus.texts[i].encode()).hexdigest()
-    return Verdicts(digest, tuple(sorted(carried.tolist())), tuple(sorted(rejected or ())))
-
-
-def _differing(had: Verdicts, said: Verdicts) -> set[int]:
-    """The labels that a document is another example of, or against, than before."""
-    if had.digest != said.digest:
-        return {*had.carried, *had.rejected, *said.carried, *said.rejected}
-    return (set(had.carried) ^ set(said.carried)) | (set(had.rejected) ^ set(said.rejected))
+def _line(run: Run, before: tuple[float, float]) -> tuple[float, float]:
+    """What corrects probabilities, by the decisions about those that were shown since."""
+    try:
+        version = run.version()
+    except RunError:  # what was shown came from a state that is damaged
+        return before
+    shown, right = FeedbackStore(run.path).judged(version)
+    slope, offset = correction(np.array(shown), np.array(right, bool))
+    return slope * before[0], slope * before[1] + offset
 
 
 def _learned(
-    run: Run, corpus: Corpus, before: Learned, studied: Documents, news: _News
+    run: Run, corpus: Corpus, before: Learned, studied: Documents, news: News
 ) -> tuple[Learned, Documents]:
     """What is known with the news, and from which documents."""
     features, X = _counted(run, corpus, before.features, studied, news)
@@ -182,20 +118,22 @@ def _learned(
         None if before.names.weight is None else features.word_weights(),
     )
     own = _described(run, corpus, features, X, csr_array(svm.weights_[news.labels]), news.labels)
+    vectors = _encoded(run, corpus, before, studied, news, own.texts)
     older = np.flatnonzero(~np.isin(before.labels, news.labels))
     labels = np.concatenate([before.labels[older], news.labels])
     described = Descriptions(
         [*(before.descriptions.texts[i] for i in older), *own.texts],
         [*(before.descriptions.keywords[i] for i in older), *own.keywords],
     )
-    characters = _by_characters(run, corpus, before, news)
+    characters, Z = _by_characters(run, corpus, before, studied, news)
     counts = corpus.label_counts, len(corpus)
-    learned = Learned(features, svm, names, labels, described, *counts, characters)
-    return learned, Documents(news.verdicts, csr_array(X[news.places]))
+    learned = Learned(features, svm, names, labels, described, *counts, characters, vectors)
+    by_characters = None if Z is None else csr_array(Z[news.places])
+    return learned, Documents(news.verdicts, csr_array(X[news.places]), by_characters)
 
 
 def _updated(
-    svm: OneVsAllSVM, X: csr_array, Y: csr_array, counts: NDArray[np.int64], news: _News
+    svm: OneVsAllSVM, X: csr_array, Y: csr_array, counts: NDArray[np.int64], news: News
 ) -> OneVsAllSVM:
     """An SVM that knows the news; X, Y are all documents, and the counts those from before."""
     again = np.union1d(news.again, news.labels[counts[news.labels] < _FEW])
@@ -208,38 +146,72 @@ def _updated(
     return svm
 
 
-def _by_characters(run: Run, corpus: Corpus, before: Learned, news: _News) -> CharacterSVM | None:
-    """The SVM on characters with the news; None where the run has none."""
+def _by_characters(
+    run: Run, corpus: Corpus, before: Learned, studied: Documents, news: News
+) -> tuple[CharacterSVM, csr_array] | tuple[None, None]:
+    """The SVM on characters with the news, and the vectors of all documents, if it is there."""
     if before.characters is None:
-        return None
+        return None, None
     features, X = before.characters.features, run.character_vectors()
-    room = csr_array((len(corpus) - X.shape[0], X.shape[1]), dtype=X.dtype)
-    own = features.transform([corpus.texts[i] for i in news.reworded])
-    X = with_rows(csr_array(vstack([X, room], format="csr")), news.reworded, own)
+    known = studied.by_characters
+    if known is None:  # nothing was studied before
+        known = csr_array((0, X.shape[1]), dtype=X.dtype)
+        studied = Documents({}, known)
+    texts = news.texts(corpus, studied)
+    fresh = features.transform([corpus.texts[i] for i in texts.unread])
+    own = texts.together(csr_array(known[texts.seen]), fresh)
+    X = _with_documents(X, len(corpus), news.reworded, own)
     svm = _updated(before.characters.svm, X, corpus.Y, before.train_counts, news)
-    return CharacterSVM(features, svm)
+    return CharacterSVM(features, svm), X
 
 
 def _counted(
-    run: Run, corpus: Corpus, before: TfidfFeatures, studied: Documents, news: _News
+    run: Run, corpus: Corpus, before: TfidfFeatures, studied: Documents, news: News
 ) -> tuple[TfidfFeatures, csr_array]:
     """The tf-idf of all documents, and their vectors; texts that were seen are not read again."""
-    kept = {x.digest: row for row, x in enumerate(studied.verdicts.values())}
-    digests = [news.verdicts[corpus.ids[i]].digest for i in news.reworded]
-    unread = [i for i, x in enumerate(digests) if x not in kept]
-    wide, fresh = before.transform_all([corpus.texts[news.reworded[i]] for i in unread])
-    seen = csr_array(studied.vectors[[kept[x] for x in digests if x in kept]])
-    old = run.train_vectors()
+    texts = news.texts(corpus, studied)
+    wide, fresh = before.transform_all([corpus.texts[i] for i in texts.unread])
+    seen, old = csr_array(studied.vectors[texts.seen]), run.train_vectors()
     unchanged = np.setdiff1d(np.arange(old.shape[0]), news.reworded)
     parts = (old if len(unchanged) == old.shape[0] else old[unchanged], seen, fresh)
     df = [np.bincount(part.indices, minlength=len(wide.terms_)) for part in parts]
     features = wide.recounted(np.sum(df, axis=0), len(corpus))
+    own = texts.together(Renewal(before, features).rows(seen), Renewal(wide, features).rows(fresh))
     X = Renewal(run.features(), features).rows(old)
-    room = csr_array((len(corpus) - X.shape[0], X.shape[1]), dtype=X.dtype)
-    rows = [Renewal(before, features).rows(seen), Renewal(wide, features).rows(fresh)]
-    order = np.argsort([*(i for i, x in enumerate(digests) if x in kept), *unread])
-    own = csr_array(csr_array(vstack(rows, format="csr"))[order])
-    return features, with_rows(csr_array(vstack([X, room], format="csr")), news.reworded, own)
+    return features, _with_documents(X, len(corpus), news.reworded, own)
+
+
+def _with_documents(X: csr_array, n: int, places: NDArray[np.int64], rows: csr_array) -> csr_array:
+    """The training documents' vectors with those of other texts; n documents in all."""
+    room = csr_array((n - X.shape[0], X.shape[1]), dtype=X.dtype)
+    return with_rows(csr_array(vstack([X, room], format="csr")), places, rows)
+
+
+def _encoded(
+    run: Run,
+    corpus: Corpus,
+    before: Learned,
+    studied: Documents,
+    news: News,
+    texts: Sequence[str],
+) -> LearnedVectors | None:
+    """The vectors of the news, whose labels are described by ``texts``; None without an encoder."""
+    if not run.has("index"):
+        return None
+    known: dict[str, NDArray[np.float32]] = {}
+    if before.vectors is not None:
+        digests = [x.digest for x in studied.verdicts.values()]
+        known = dict(zip(digests, before.vectors.documents, strict=True))
+    fitted = run.index("documents").vectors
+    reworded = set(news.reworded.tolist())
+    documents = {
+        i: known.get(said.digest) if i in reworded else fitted[i]
+        for i, said in zip(news.places.tolist(), news.verdicts.values(), strict=True)
+    }
+    had = run.descriptions().with_others(before.labels.tolist(), before.descriptions).texts
+    labels = zip(news.labels.tolist(), texts, strict=True)
+    changed = {j: text for j, text in labels if text != had[j]}
+    return encode_news(run, corpus, documents, changed, before.vectors)
 
 
 def _described(
@@ -251,7 +223,8 @@ def _described(
     places: NDArray[np.int64],
 ) -> Descriptions:
     """Keywords and descriptions of some labels by their weights."""
-    settings = run.config().section("descriptions")
+    config = run.config()
+    settings = config.section("descriptions") | {"count_tokens": token_count(config)}
     without = unspoken_terms(features, X, stop_words=settings.pop("stop_words"))
     defined = np.flatnonzero(corpus.label_counts[places] < settings.pop("definitions")).tolist()
     # What is broader may not be among these labels: its name stands for it.

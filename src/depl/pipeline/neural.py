@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from depl.core import storage
-from depl.core.ranking import Ranking
+from depl.core.ranking import Ranking, agreed
 from depl.core.tensors import write_ranking, write_tensors
 from depl.evaluation import metrics
 from depl.neural import encoder_files
@@ -20,6 +21,7 @@ from depl.neural.distributed import Processes
 from depl.neural.encoder import DualEncoder, Side, encode, pooled_states
 from depl.neural.index import LabelIndex
 from depl.neural.losses import Objective
+from depl.neural.reranker import pair_tokens, tokenize_labels, training_pairs
 from depl.neural.retriever import (
     Retriever,
     classifier_ranking,
@@ -29,7 +31,7 @@ from depl.neural.retriever import (
     retrieval_ranking,
 )
 from depl.neural.sampling import LabelSampler
-from depl.neural.tokens import Texts, Tokens, tokenize
+from depl.neural.tokens import Texts, Tokens, some_of, tokenize
 from depl.neural.training import Outcome, Schedule, Validation, train
 from depl.pipeline.work import Work
 from depl.run.config import ClassifierConfig, Config, RetrievalConfig
@@ -77,8 +79,8 @@ def _keep_texts(work: Work, texts: Mapping[Path, Sequence[str]], longest: int, s
         tokens = tokenize(some, source, longest)
         tokens.save(folder)
         if encoder is not None:
-            states = pooled_states(encoder, tokens, side).cpu().numpy().astype(np.float16)
-            write_tensors(folder / STATES, {"states": states})
+            states = pooled_states(encoder, tokens, side, executor=work.executor)
+            write_tensors(folder / STATES, {"states": states.cpu().numpy().astype(np.float16)})
 
 
 def make_classifier(work: Work) -> None:
@@ -171,36 +173,101 @@ def make_index(work: Work) -> None:
     run, config = work.run, work.config
     encoder = encoder_files.load(run.encoder_folder("encoder")).to(_team(work).device)
     labels = _label_texts(run, config, "final")
-    index_labels(encoder, labels).save(work.folder / "labels")
-    names = _index_names(run, config, encoder)
+    index_labels(encoder, labels, work.executor).save(work.folder / "labels")
+    names = _index_names(work, encoder)
     if names is not None:
         names.save(work.folder / "names")
-    index_documents(encoder, run.texts("documents")).save(work.folder / "documents")
+    documents = index_documents(encoder, run.texts("documents"), work.executor)
+    documents.save(work.folder / "documents")
 
 
-def held_out_rankings(run: Run, config: Config) -> dict[str, Ranking]:
+def make_reranker(work: Work) -> None:
+    """A cross-encoder of documents and labels, trained without the validation slice.
+
+    Its negatives are labels that parts agree on which may look at a document they were trained on:
+    the classifier and the neighbours know those by heart.
+    """
+    run, section, team = work.run, work.config.reranker, _team(work)
+    rng = np.random.default_rng([work.config.seed, 2])
+    rows = run.slice.rest()
+    if len(rows) > section.documents:
+        rows = np.sort(rng.choice(rows, section.documents, replace=False))
+    start = run.encoder_folder("encoder", "held_out")
+    pairs, true = _reranker_pairs(work, rows, start, rng)
+    encoder = encoder_files.load_encoder(
+        start,
+        n_labels=1,
+        int8=work.config.encoder.int8,
+        seed=work.config.seed,
+    )
+    schedule = Schedule(
+        epochs=section.epochs,
+        batch_size=section.batch_size,
+        accumulate=section.accumulate,
+        encoder_lr=section.encoder_lr,
+        pooler_lr=section.head_lr,
+        head_lr=section.head_lr,
+    )
+    with Curves(run.path / "logs", "reranker", work.config.tensorboard and team.first) as curves:
+        train(
+            encoder.to(team.device),
+            pairs,
+            csr_array(true[:, None].astype(np.float32)),
+            objective="classifier",
+            schedule=schedule,
+            seed=work.config.seed,
+            checkpoint=Checkpoint(work.scratch, work.config.checkpoint_seconds),
+            processes=team,
+            observe=curves.add,
+            title="reranker",
+        )
+    if team.first:
+        encoder_files.save(encoder.cpu(), work.folder, start, max_tokens=section.max_tokens)
+
+
+def _reranker_pairs(
+    work: Work, rows: NDArray[np.int64], folder: Path, rng: np.random.Generator
+) -> tuple[Tokens, NDArray[np.bool_]]:
+    """Pairs of training documents and labels, and which of them go together."""
+    run, config, section = work.run, work.config, work.config.reranker
+    depth = section.candidates
+    X, of_rest = run.train_vectors()[rows], np.searchsorted(run.slice.rest(), rows)
+    found = [run.negatives("held_out").take(of_rest), *run.names().both(X, depth).values()]
+    encoder = encoder_files.load(folder).to(_team(work).device)
+    documents = _documents(run, rows)
+    labels = encode(encoder, _label_texts(run, config, "held_out"), "label")
+    vectors = encode(encoder, documents, "document")
+    found.append(retrieval_ranking(encoder, vectors, labels, depth))
+    texts = tokenize_labels(run.descriptions("held_out").texts, folder, section.max_tokens)
+    at, label, true = training_pairs(run.Y[rows], agreed(found, depth), section.negatives, rng)
+    assert isinstance(documents, Tokens)  # of an encoder that is trained
+    return pair_tokens(documents, texts, at, label, section.max_tokens), true
+
+
+def held_out_rankings(work: Work) -> dict[str, Ranking]:
     """Rankings of the validation slice by the neural parts of the held-out fit."""
+    run, config, executor = work.run, work.config, work.executor
     encoder = encoder_files.load(run.encoder_folder("encoder", "held_out"))
     encoder.to(Processes.launched(config.device).device)
     held_out, rest = run.slice.held_out, run.slice.rest()
     retriever = Retriever(
         encoder,
-        index_labels(encoder, _label_texts(run, config, "held_out")),
-        index_documents(encoder, _documents(run, rest)),
+        index_labels(encoder, _label_texts(run, config, "held_out"), executor),
+        index_documents(encoder, _documents(run, rest), executor),
         run.Y[rest],
-        names=_index_names(run, config, encoder),
+        names=_index_names(work, encoder),
         neighbours=config.neighbours.k,
         sharpness=config.neighbours.sharpness,
     )
-    vectors = encode(encoder, _documents(run, held_out), "document")
-    return retriever.rank(vectors, config.fusion.depth)
+    vectors = encode(encoder, _documents(run, held_out), "document", executor)
+    return retriever.rank(vectors, config.fusion.depth, executor)
 
 
-def _index_names(run: Run, config: Config, encoder: DualEncoder) -> LabelIndex | None:
+def _index_names(work: Work, encoder: DualEncoder) -> LabelIndex | None:
     """The labels' names; None where the label texts are the names: it would duplicate a part."""
-    if config.retrieval.label_text == "name":
+    if work.config.retrieval.label_text == "name":
         return None
-    return index_labels(encoder, run.texts("label_texts", "names"))
+    return index_labels(encoder, work.run.texts("label_texts", "names"), work.executor)
 
 
 def _team(work: Work) -> Processes:
@@ -224,8 +291,7 @@ def new_encoder(config: Config, n_labels: int) -> DualEncoder:
 
 def _documents(run: Run, rows: NDArray[np.int64]) -> Texts:
     """Training documents as the trainer takes them: tokens, or a frozen encoder's states."""
-    texts = run.texts("documents")
-    return texts.take(rows) if isinstance(texts, Tokens) else texts[rows]
+    return some_of(run.texts("documents"), rows)
 
 
 def _label_texts(run: Run, config: Config, fold: Fold) -> Texts:

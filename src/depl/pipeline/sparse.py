@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core import storage
-from depl.core.corpus import LabelSet, held_out_folds
+from depl.core.aside import held_out_folds
+from depl.core.corpus import LabelSet
 from depl.core.scratch import column_counts, rows_of
 from depl.pipeline.work import Work
 from depl.run.config import Config
@@ -26,7 +27,7 @@ from depl.run.folder import (
 )
 from depl.sparse.characters import DEPTH, CharacterFeatures, CharacterSVM
 from depl.sparse.keywords import Descriptions, count_words
-from depl.sparse.label_tree import linear_model
+from depl.sparse.label_tree import choose_solver, linear_model
 from depl.sparse.languages import AUTO
 from depl.sparse.names import NameMatch, names_and_owners
 from depl.sparse.siblings import sibling_groups
@@ -58,12 +59,14 @@ def make_linear(work: Work) -> str:
     X, Y = work.run.train_vectors(), work.run.Y
     settings = _svm_settings(work.config)
     grid = settings.pop("C_grid")
+    if settings["solver"] == "auto":
+        settings["solver"] = choose_solver(X, Y)
     if grid:
         settings["C"], scores = choose_C(
             X, Y, grid, work.config.validation, executor=work.executor, **settings
         )
         storage.write_json(work.folder / "choice.json", scores)
-    svm = linear_model(Y=Y, **settings).fit(X, Y, work.executor)
+    svm = linear_model(**settings).fit(X, Y, work.executor)
     svm.save(work.folder)
     return svm.unsolved()
 
@@ -88,7 +91,7 @@ def make_held_out(work: Work) -> None:
     X, Y = run.train_vectors(), run.Y
     for fold in range(run.slice.n_folds):
         rest = run.slice.rest(fold)
-        svm = linear_model(Y=Y, **settings).fit(rows_of(X, rest), Y[rest], work.executor)
+        svm = linear_model(**settings).fit(rows_of(X, rest), Y[rest], work.executor)
         svm.save(work.folder / str(fold))
 
 
@@ -104,7 +107,7 @@ def make_characters(work: Work) -> str:
     settings = _same_settings(work)
 
     def fitted(rows: NDArray[np.int64]) -> OneVsAllSVM:
-        return linear_model(Y=Y, **settings).fit(X[rows], Y[rows], work.executor)
+        return linear_model(**settings).fit(X[rows], Y[rows], work.executor)
 
     rankings = []
     for fold in range(run.slice.n_folds):
@@ -136,21 +139,25 @@ def description_of(
     settings = config.section("descriptions")
     without = unspoken_terms(features, run.train_vectors(), stop_words=settings.pop("stop_words"))
     defined = np.flatnonzero(run.train_counts()[0] < settings.pop("definitions"))
-    count: Callable[[str], int] = count_words
-    if config.neural:
-        from depl.neural.encoder_files import find_encoder
-        from depl.neural.tokens import token_counter
-
-        count = token_counter(find_encoder(config.encoder.name))
     return partial(
         Descriptions.of,
         run.labels,
         terms=features.terms_,
         defined=defined.tolist(),
         without=without,
-        count_tokens=count,
+        count_tokens=token_count(config),
         **settings,
     )
+
+
+def token_count(config: Config) -> Callable[[str], int]:
+    """What counts the tokens of descriptions: the encoder's tokenizer, or words without one."""
+    if not config.neural:
+        return count_words
+    from depl.neural.encoder_files import find_encoder
+    from depl.neural.tokens import token_counter
+
+    return token_counter(find_encoder(config.encoder.name))
 
 
 def unspoken_terms(features: TfidfFeatures, X: csr_array, *, stop_words: bool) -> set[str]:
@@ -166,8 +173,9 @@ def _names_and_owners(labels: LabelSet) -> tuple[list[str], NDArray[np.int64]]:
 
 
 def _same_settings(work: Work) -> dict[str, Any]:
-    """The settings of a further SVM: those of the first, with the C that was chosen for it."""
-    settings = _svm_settings(work.config) | {"C": work.run.svm().C}
+    """The settings of a further SVM: those of the first, with what was chosen for it."""
+    svm = work.run.svm()
+    settings = _svm_settings(work.config) | {"C": svm.C, "solver": svm.solver}
     del settings["C_grid"]
     return settings
 

@@ -47,7 +47,11 @@ class Stage:
 
 
 def _neural(
-    name: str, *needs: str, settings: Callable[[Config], Settings], shared: bool = False
+    name: str,
+    *needs: str,
+    settings: Callable[[Config], Settings],
+    wanted: Callable[[Config], bool] = lambda config: config.neural,
+    shared: bool = False,
 ) -> Stage:
     """A stage of the neural half, which is imported only when it is needed."""
 
@@ -56,7 +60,7 @@ def _neural(
 
         getattr(neural, f"make_{name}")(work)
 
-    return Stage(name, make, needs, settings, lambda config: config.neural, shared)
+    return Stage(name, make, needs, settings, wanted, shared)
 
 
 def _linear(c: Config) -> Settings:
@@ -152,12 +156,20 @@ STAGES = (
         shared=True,
     ),
     _neural("index", "documents", "label_texts", "encoder", settings=lambda c: {}),
+    _neural(
+        "reranker",
+        *("corpus", "features", "slice", "descriptions", "negatives"),
+        *("documents", "label_texts", "encoder"),
+        settings=lambda c: c.section("reranker") | {"seed": c.seed},
+        wanted=lambda c: c.reranks,
+        shared=True,
+    ),
     Stage(
         "fusion",
         fusion.make_fusion,
         (
             *("corpus", "features", "slice", "held_out", "characters", "descriptions"),
-            *("documents", "label_texts", "encoder"),
+            *("documents", "label_texts", "encoder", "reranker"),
         ),
         lambda c: c.section("fusion") | {"neighbours": c.section("neighbours"), "seed": c.seed},
     ),

@@ -11,8 +11,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from depl.core.corpus import Corpus, Dataset, Label, LabelSet, flat_indicator
+from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.hierarchy import links_back
+from depl.core.indicator import flat_indicator
 from depl.core.progress import track
 from depl.core.scratch import TextSpool
 from depl.readers.document import Document

@@ -11,7 +11,7 @@ from depl.core.display import listing, shortened
 from depl.core.errors import CorpusError
 from depl.readers.column_names import Role, role_of
 from depl.readers.columns import Columns
-from depl.readers.fields import LIST, WrongFieldError, as_names
+from depl.readers.fields import LIST, MARKS, WrongFieldError, as_names, is_mark
 from depl.readers.spellings import sameness
 from depl.readers.tables import Table, same_names
 
@@ -58,7 +58,9 @@ def choose(
         labels = find.labels({*text, *filter(None, [id])})
     if not text:
         text = find.text({*labels, *filter(None, [id])})
-    separator = asked.separator if asked.separator is not None else kept.separator
+    separator = asked.separator
+    if separator is None and labels == find.there(kept.labels):
+        separator = kept.separator
     if separator is None and labelled:
         separator = find.separator(labels)
     return Columns(text, labels if labelled else (), id, separator, asked.merge and kept.merge)
@@ -120,14 +122,19 @@ class _Finder:
             return tuple(c for c in named if _numbered(c) == _numbered(best))
         rest = [c for c in self._header if c not in taken and role_of(c) is None]
         likely = {c: self._many(c) for c in rest if self._has_names(c)}
-        if not likely:
+        if likely:
+            return (max(likely, key=likely.__getitem__),)
+        marked = tuple(c for c in rest if self._is_marked([c]))
+        if len(marked) < 2:
             self._unclear("the labels", "--labels")
-        return (max(likely, key=likely.__getitem__),)
+        return marked
 
     def separator(self, columns: Sequence[str]) -> str:
         """What separates the labels of a cell in these columns; empty where nothing does."""
         values = [value for column in columns for value in self._values(column)]
         cells = [value for value in values if isinstance(value, str)]
+        if len(columns) > 1 and self._is_marked(columns):
+            return MARKS
         if not cells:
             return LIST if values else ""
         if sum(cell.lstrip().startswith("[") for cell in cells) > len(cells) / 2:
@@ -174,18 +181,24 @@ class _Finder:
         short = sum(len(name.split()) for name in words) / len(words) <= _NAME
         return short and len(set(names)) < 0.9 * len(names)
 
+    def _is_marked(self, columns: Sequence[str]) -> bool:
+        """Whether the cells hold 0 and 1 only, which are no names of labels."""
+        values = [value for column in columns for value in self._values(column)]
+        return bool(values) and all(map(is_mark, values))
+
     def _lacks(self, column: str, option: str) -> NoReturn:
         close = get_close_matches(sameness(column), self._known, 1)
         hint = f" Did you mean {self._known[close[0]]!r}?" if close else ""
         raise CorpusError(
-            f"{self._name} has no column {column.strip()!r}, which {option} asks for.{hint} "
+            f"{self._name} has no column {column.strip()!r}, which {option} (in Python: "
+            f"{option.lstrip('-')}=) asks for.{hint} "
             f"{self._listing()}"
         )
 
     def _unclear(self, what: str, option: str) -> NoReturn:
         raise CorpusError(
             f"Which column of {self._name} has {what}? Neither the names nor the contents tell: "
-            f"give {option} NAME. {self._listing()}"
+            f"give {option} NAME (in Python: {option.lstrip('-')}=). {self._listing()}"
         )
 
     def _listing(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Literal
 
 Role = Literal["title", "text", "labels", "id"]
@@ -65,6 +66,7 @@ _ROLES: dict[str, Role] = {
 }
 
 
+@lru_cache(4096)  # a table's columns are asked for several times
 def role_of(column: str) -> Role | None:
     """What a column holds, by its name; None where the name does not tell.
 

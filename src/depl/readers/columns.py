@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from depl.core.display import listing
 from depl.core.errors import ConfigError
-from depl.readers.fields import LIST
+from depl.readers.fields import LIST, MARKS
 
 _SAID = {"\n": "line breaks", "\t": "tabs", " ": "spaces"}
 _WRITTEN = {"\\n": "\n", "\\t": "\t", "newline": "\n", "tab": "\t", "space": " ", "none": ""}
@@ -26,7 +27,8 @@ class Columns:
     id : str or None
         The column with the id of a document; without one, rows are numbered.
     separator : str or None
-        What separates labels in a cell; empty: a cell is one label; ``LIST``: a cell is a list.
+        What separates labels in a cell; empty: a cell is one label; ``LIST``: a cell is a list;
+        ``MARKS``: every label has a column of 0 and 1.
     merge : bool
         Whether names of labels that differ only in white space, case or Unicode form are one label.
 
@@ -81,6 +83,8 @@ class Columns:
         """The labels in words."""
         if not self.separator:
             how = "one a cell" if len(self.labels) == 1 else "one in each"
+        elif self.separator == MARKS:
+            return f"{len(self.labels):,} columns with 0 and 1: {listing(self.labels)}"
         elif self.separator == LIST:
             how = "lists"
         else:

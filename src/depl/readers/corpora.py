@@ -22,6 +22,7 @@ from depl.readers.files import (
     SUFFIXES,
     Source,
     find_splits,
+    format_named,
     format_of,
     named,
 )
@@ -183,7 +184,7 @@ def read_records(
     _check_on_error(on_error)
     folder = Path(path)
     _check_path(folder)
-    _check_format(format)
+    format = _known_format(format)
     one = folder if folder.is_file() else _only_table(folder) if format is None else None
     problems = Problems()
     taken = None
@@ -308,9 +309,11 @@ def _check_path(path: Path) -> None:
     raise CorpusError(f"There is no file or folder {path}.{hint}")
 
 
-def _check_format(format: str | None) -> None:
+def _known_format(format: str | None) -> str | None:
+    """The format by its name, or by a suffix of its files."""
+    format = format and format_named(format)
     if format is None or format in _FORMATS or format in TABLES:
-        return
+        return format
     close = get_close_matches(format.lower().lstrip("."), [*_FORMATS, *TABLES], 1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise CorpusError(

@@ -16,7 +16,15 @@ from depl.readers.columns import Columns
 from depl.readers.delimiters import sniff
 from depl.readers.document import Document
 from depl.readers.extraction import extract
-from depl.readers.files import DAMAGE, DOCUMENTS, SUFFIXES, Source, find_sources, format_of
+from depl.readers.files import (
+    DAMAGE,
+    DOCUMENTS,
+    SUFFIXES,
+    Source,
+    find_sources,
+    format_named,
+    format_of,
+)
 from depl.readers.limits import LARGEST_DOCUMENT
 from depl.readers.lines import reason
 from depl.readers.marc import MarcFields, marc_records
@@ -96,6 +104,7 @@ class Documents:
         keep_blank_records: bool = False,
         encoding: str | None = None,
     ) -> None:
+        format = format and format_named(format)
         if format is not None and format not in SUFFIXES:
             raise CorpusError(
                 f"There is no format {format!r} for documents. Name one of {', '.join(SUFFIXES)}."
@@ -243,9 +252,8 @@ class Documents:
         """Report a row that is left out; what costs more than a row is an error."""
         if problem.kind.fatal:
             raise CorpusError(
-                f"Cannot read {problem.where}: {problem.detail}. Copy, unpack or compress the file "
-                f"again. What was written to --output is kept: the same command with --resume "
-                f"continues after it."
+                f"Cannot read {problem.where}: {problem.detail}. Check the file, and copy or "
+                f"unpack it again if it is damaged."
             )
         self._left_out(problem.where, problem.reason)
 

@@ -7,16 +7,23 @@ A file without a usable text is refused in one sentence that says what it is and
 from __future__ import annotations
 
 import re
-import zipfile
-from io import BytesIO
+from importlib.util import find_spec
 
-from depl.readers.extractors import Extracted, extract_html, extract_pdf, extract_word
-from depl.readers.limits import LARGEST_DOCUMENT
+from depl.core.apart import EndedError, call_apart
+from depl.core.errors import MissingExtraError
+from depl.readers.extractors import Extracted, extracted
 from depl.readers.plain_text import NoDocumentError, decode
 
 _HTML = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.I | re.S
+    # Each comment in one way only: else many of them are tried in all combinations.
+    rb"\s*+(?:<\?xml[^>]*>\s*+)?(?:<!--(?:(?!-->).)*+-->\s*+)*+<(?:!doctype\s+html|html)\b",
+    re.I | re.S,
 )
+_LIBRARIES = {  # and what they are needed for
+    "PDF": ("pypdfium2", "Reading a PDF"),
+    "Word": ("docx", "Reading a Word file"),
+    "HTML": ("inscriptis", "Reading HTML"),
+}
 _REFUSED = {
     rb"\x89PNG|\xff\xd8\xff|GIF8|II\*\0|MM\0\*|BM.{12}\x28\0\0\0|RIFF.{4}WEBP": (
         "a picture; recognise its text first (OCR)"
@@ -70,28 +77,22 @@ def extract(raw: bytes, *, html: bool = False, encoding: str | None = None) -> E
             raise NoDocumentError(what)
     # Some programs write a few bytes before the PDF's own beginning; readers allow 1024.
     if b"%PDF-" in raw[:1024]:
-        return extract_pdf(raw)
+        return _read_apart(raw, "PDF")
     if raw.startswith(b"PK\x03\x04"):
-        _check_word(raw)
-        return extract_word(raw)
+        return _read_apart(raw, "Word")
     if html or _HTML.match(raw[:4096].removeprefix(b"\xef\xbb\xbf")):
-        return extract_html(raw)
+        return _read_apart(raw, "HTML")
     return Extracted(decode(raw, encoding))
 
 
-def _check_word(raw: bytes) -> None:
-    """Refuse a zip file that is no Word file, or that unpacks to more than the memory."""
+def _read_apart(raw: bytes, kind: str) -> Extracted:
+    library, purpose = _LIBRARIES[kind]
+    if find_spec(library) is None:
+        raise MissingExtraError(library, "documents", purpose)
     try:
-        with zipfile.ZipFile(BytesIO(raw)) as archive:
-            names, size = archive.namelist(), sum(x.file_size for x in archive.infolist())
-    except (zipfile.BadZipFile, OSError, ValueError):
-        raise NoDocumentError("a damaged Word or zip file; copy it again") from None
-    if "word/document.xml" not in names:
-        kinds = {"ppt/": "a presentation; save it as PDF", "xl/": "a spreadsheet, not a document"}
-        found = (what for start, what in kinds.items() if any(x.startswith(start) for x in names))
-        raise NoDocumentError(next(found, "a zip file; unpack it"))
-    if size > LARGEST_DOCUMENT:
-        raise NoDocumentError(
-            f"a Word file of {size >> 20:,} MB when unpacked, more than the "
-            f"{LARGEST_DOCUMENT >> 20} MB that depl reads; save its text alone"
-        )
+        found = call_apart(extracted, kind, raw=raw)
+    except EndedError as error:
+        raise NoDocumentError(f"a file that cannot be read: {error}; save it again") from None
+    if "refused" in found:
+        raise NoDocumentError(found["refused"])
+    return Extracted(**found)

@@ -1,21 +1,24 @@
-"""The text of PDF, Word and HTML files, by the libraries that ``depl[documents]`` installs."""
+"""The text of PDF, Word and HTML files, by the libraries that ``depl[documents]`` installs.
+
+Files come from anybody, and some of these libraries are written in C: ``extraction`` calls this in
+a process of its own.
+"""
 
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Iterator
 from io import BytesIO
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from depl.core.errors import MissingExtraError
+from depl.readers.limits import LARGEST_DOCUMENT
 from depl.readers.plain_text import NoDocumentError, decode
 
 if TYPE_CHECKING:
     from docx.document import Document
     from docx.table import _Cell
 
-_PDFIUM = Lock()  # PDFium may be used by one thread at a time
 # A hyphen at the end of a line; PDFium puts a mark of its own in place of it and the line's end.
 _DIVIDED = re.compile(r"(\w)(?:[\x02\ufffe]\s*|[-\u00ad\u2010]\s*\n\s*)(\w)")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
@@ -40,23 +43,19 @@ class Extracted(NamedTuple):
 
 def extract_pdf(raw: bytes) -> Extracted:
     """The text of a PDF, page by page; words divided at the end of a line are joined."""
-    try:
-        import pypdfium2
-    except ModuleNotFoundError:
-        raise MissingExtraError("pypdfium2", "documents", "Reading a PDF") from None
+    import pypdfium2
 
-    with _PDFIUM:
-        try:
-            with pypdfium2.PdfDocument(raw) as file:
-                n_pages = len(file)
-                pages = [_pdf_page(page) for page in file]
-                title = file.get_metadata_value("Title")
-        except pypdfium2.PdfiumError as error:
-            if "password" in str(error).lower() or "security" in str(error).lower():
-                why = "an encrypted PDF; save a copy without its password"
-            else:
-                why = "a damaged PDF; copy it again"
-            raise NoDocumentError(why) from None
+    try:
+        with pypdfium2.PdfDocument(raw) as file:
+            n_pages = len(file)
+            pages = [_pdf_page(page) for page in file]
+            title = file.get_metadata_value("Title")
+    except pypdfium2.PdfiumError as error:
+        if "password" in str(error).lower() or "security" in str(error).lower():
+            why = "an encrypted PDF; save a copy without its password"
+        else:
+            why = "a damaged PDF; copy it again"
+        raise NoDocumentError(why) from None
     text = _DIVIDED.sub(_joined, "\n\n".join(pages)).strip()
     if not text:
         of = "a page" if n_pages == 1 else f"{n_pages:,} pages"
@@ -87,11 +86,9 @@ def _joined(found: re.Match[str]) -> str:
 
 def extract_word(raw: bytes) -> Extracted:
     """The text of a Word file: paragraphs and tables in their order, a row of a table a line."""
-    try:
-        import docx
-    except ModuleNotFoundError:
-        raise MissingExtraError("python-docx", "documents", "Reading a Word file") from None
+    import docx
 
+    _check_word(raw)
     try:
         document = docx.Document(BytesIO(raw))
         text = "\n".join(_blocks(document)).strip()
@@ -103,6 +100,24 @@ def extract_word(raw: bytes) -> Extracted:
     if not text:
         raise NoDocumentError("a Word file without text; its pictures are not read")
     return Extracted(text, _tidy(title))
+
+
+def _check_word(raw: bytes) -> None:
+    """Refuse a zip file that is no Word file, or that unpacks to more than the memory."""
+    try:
+        with zipfile.ZipFile(BytesIO(raw)) as archive:
+            names, size = archive.namelist(), sum(x.file_size for x in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError):
+        raise NoDocumentError("a damaged Word or zip file; copy it again") from None
+    if "word/document.xml" not in names:
+        kinds = {"ppt/": "a presentation; save it as PDF", "xl/": "a spreadsheet, not a document"}
+        found = (what for start, what in kinds.items() if any(x.startswith(start) for x in names))
+        raise NoDocumentError(next(found, "a zip file; unpack it"))
+    if size > LARGEST_DOCUMENT:
+        raise NoDocumentError(
+            f"a Word file of {size >> 20:,} MB when unpacked, more than the "
+            f"{LARGEST_DOCUMENT >> 20} MB that depl reads; save its text alone"
+        )
 
 
 def _blocks(container: Document | _Cell) -> Iterator[str]:
@@ -120,11 +135,8 @@ def _blocks(container: Document | _Cell) -> Iterator[str]:
 
 def extract_html(raw: bytes) -> Extracted:
     """The text of a web page as a browser lays it out, without scripts and navigation."""
-    try:
-        import lxml.html
-        from inscriptis import Inscriptis
-    except ModuleNotFoundError:
-        raise MissingExtraError("inscriptis", "documents", "Reading HTML") from None
+    import lxml.html
+    from inscriptis import Inscriptis
 
     declared = _CHARSET.search(raw[:4096])
     markup = decode(raw, declared[1].decode("ascii", "replace") if declared else None)
@@ -142,6 +154,17 @@ def extract_html(raw: bytes) -> Extracted:
         if text:
             return Extracted(text, _tidy(title))
     raise NoDocumentError("an HTML file without text; pages made by a script must be saved as PDF")
+
+
+def extracted(raw: bytes, kind: str) -> dict[str, str]:
+    """The text and title of a file of some kind, or why there is none."""
+    try:
+        return EXTRACTORS[kind](raw)._asdict()
+    except NoDocumentError as error:
+        return {"refused": str(error)}
+
+
+EXTRACTORS = {"PDF": extract_pdf, "Word": extract_word, "HTML": extract_html}
 
 
 def _tidy(title: str | None) -> str:

@@ -106,12 +106,38 @@ def as_names(value: object, field: str, separator: str) -> list[str]:
     >>> as_names(" Wine; Olive oil;", "subjects", ";"), as_names(["a;b", 3], "subjects", ";")
     (['Wine', 'Olive oil'], ['a;b', '3'])
     """
+    if separator == MARKS:
+        return [field] if as_mark(value, field) else []
     items = value if isinstance(value, list) else cell_items(as_words(value, field), separator)
     return [name for item in items if (name := as_words(item, f"an item of {field}").strip())]
 
 
 LIST = "[ ]"
 """The separator of cells that are lists, as JSON or Python writes them."""
+
+MARKS = "0/1"
+"""The separator of cells with a 1 where a document carries the label that the column is called."""
+
+_MARKS = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
+
+
+def as_mark(value: object, field: str) -> bool:
+    """Whether a cell of a label's own column says that a document carries it; a blank one: no.
+
+    Examples
+    --------
+    >>> as_mark("1", "wine"), as_mark(0.0, "wine"), as_mark(True, "wine"), as_mark(None, "wine")
+    (True, False, True, False)
+    """
+    said = "" if value is None or value != value else str(value).strip().casefold()
+    if said and said not in _MARKS:
+        raise WrongFieldError(field, value)
+    return _MARKS.get(said, False)
+
+
+def is_mark(value: object) -> bool:
+    """Whether a cell that is not blank is 0 or 1, in any spelling."""
+    return str(value).strip().casefold() in _MARKS
 
 
 def cell_items(cell: str, separator: str) -> list[object]:

@@ -63,6 +63,17 @@ def format_of(path: Path) -> str | None:
     return next((format for format, known in SUFFIXES.items() if suffix in known), None)
 
 
+def format_named(name: str) -> str:
+    """The format that a name means, which may be a suffix of its files; others stay as they are.
+
+    Examples
+    --------
+    >>> format_named("xlsx"), format_named("CSV"), format_named("pecos")
+    ('excel', 'csv', 'pecos')
+    """
+    return format_of(Path(f"_.{name.lstrip('.')}")) or name
+
+
 def html_by_name(name: str) -> bool:
     """Whether a file's name says that it is HTML."""
     return format_of(Path(name)) == "html"

@@ -55,7 +55,9 @@ def read_frames(
             f"{', '.join(named)}. Ask for another one."
         )
     opened = {name: _table(named[name]) for name in SPLIT_NAMES if name in wanted}
-    layout = Layout(Path("the table"), {name: Path(name) for name in named}, None)
+    alone = Path("the table")
+    files = {name: alone if table is given else Path(name) for name, table in named.items()}
+    layout = Layout(alone, files, None)
     contents, taken = load(layout, list(opened), problems, asked=columns, opened=opened)
     if vocabulary is not None:
         contents, taken.matched = match(contents, vocabulary, merge=columns.merge)

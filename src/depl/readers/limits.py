@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 LONGEST_LINE = 64 << 20
 """Bytes of a line; no document is this long."""
@@ -23,8 +25,10 @@ _UNPACKED, _TIMES = 256 << 20, 200  # texts pack to a tenth, very repetitive one
 _MOST_ROWS, _ROWS_PER_BYTE = 10_000_000, 100
 _CHUNK = 1 << 20
 # Where a cell is, if it is far out: nearly all tables have none of these and are passed at once.
-_FAR_ROW = re.compile(rb'\sr="[A-Z]*(\d{6,})"')
-_FAR_COLUMN = re.compile(rb'\sr="([A-Z]{2,})\d')
+_FAR_ROW = re.compile(rb"""\sr\s*=\s*["'][A-Z]*(\d{6,})["']""")
+_FAR_COLUMN = re.compile(rb"""\sr\s*=\s*["']([A-Z]{2,})\d""")
+_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+_CELLS = {f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"}
 
 
 class TooLargeError(OSError):
@@ -66,18 +70,45 @@ def check_zip(path: Path) -> None:
 
 
 def check_sheets(path: Path) -> None:
-    """Raise if a cell of an Excel file is so far out that the cells before it fill the memory."""
+    """Raise if a cell of a spreadsheet is so far out that the cells before it fill the memory."""
     if not zipfile.is_zipfile(path):
         return
     with zipfile.ZipFile(path) as archive:
         for member in archive.namelist():
             if member.startswith("xl/worksheets/") and member.endswith(".xml"):
-                rows, columns = _extent(archive, member)
-                if rows * columns > MOST_CELLS:
-                    raise TooLargeError(
-                        f"a sheet of {rows:,} rows and {columns:,} columns, more than "
-                        f"{MOST_CELLS:,} cells"
-                    )
+                _check_extent(*_extent(archive, member))
+            elif member == "content.xml":
+                for extent in _repeated(archive, member):
+                    _check_extent(*extent)
+
+
+def _check_extent(rows: int, columns: int) -> None:
+    if rows * columns > MOST_CELLS:
+        raise TooLargeError(
+            f"a sheet of {rows:,} rows and {columns:,} columns, more than {MOST_CELLS:,} cells"
+        )
+
+
+def _repeated(archive: zipfile.ZipFile, member: str) -> Iterator[tuple[int, int]]:
+    """The last row and column with anything in it, of each OpenDocument sheet.
+
+    There a cell, and a row, may say how often it is repeated.
+    """
+    row = column = rows = columns = 0
+    with archive.open(member) as stream:
+        for _, element in ElementTree.iterparse(stream):
+            if element.tag in _CELLS:
+                column += int(element.get(f"{_TABLE}number-columns-repeated") or 1)
+                if len(element) or any(name.endswith("}value-type") for name in element.attrib):
+                    columns, rows = max(columns, column), row + 1
+            elif element.tag == f"{_TABLE}table-row":
+                times = int(element.get(f"{_TABLE}number-rows-repeated") or 1)
+                rows = row + times if rows > row else rows
+                row, column = row + times, 0
+                element.clear()
+                yield rows, columns
+            elif element.tag == f"{_TABLE}table":
+                row = column = rows = columns = 0
 
 
 def _extent(archive: zipfile.ZipFile, member: str) -> tuple[int, int]:

@@ -97,7 +97,7 @@ class _TextFile(_AppendedFile):
         else:
             self._columns = self._columns or header(documents, self._form)
             table = table_rows(documents, rows, self._form, self._columns)
-            text = delimited_lines(table, self._delimiter)
+            text = delimited_lines(table, self._delimiter, self._form.decimal)
             if not self.path.stat().st_size:
                 first = delimited_lines(iter([self._columns]), self._delimiter)
                 text = ("\ufeff" if self._form.excel else "") + first + text

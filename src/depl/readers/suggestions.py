@@ -46,6 +46,11 @@ class Form(NamedTuple):
     ids: bool = True
 
     @property
+    def decimal(self) -> str:
+        """What Excel reads as the decimal point: a comma, where semicolons separate the cells."""
+        return "," if self.excel and self.delimiter == ";" else "."
+
+    @property
     def of_label(self) -> list[str]:
         """The columns that a label has in a wide table, without their numbers."""
         return [what for what in _WIDE if self.ids or what != "label_id"]
@@ -107,15 +112,17 @@ def table_rows(
                 yield [document.id, rank, label.id, label.name, round(score, 4)]
 
 
-def delimited_lines(rows: Iterator[list[Any]], delimiter: str) -> str:
+def delimited_lines(rows: Iterator[list[Any]], delimiter: str, decimal: str = ".") -> str:
     """Rows as delimited text; no cell of it is a formula."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     for cells in rows:
-        writer.writerow([safe_cell(_plain(cell)) for cell in cells])
+        writer.writerow([safe_cell(_plain(cell, decimal)) for cell in cells])
     return text.getvalue()
 
 
-def _plain(cell: object) -> object:
+def _plain(cell: object, decimal: str) -> object:
     """A value of a cell; what JSON has nested is written as JSON."""
+    if isinstance(cell, float):
+        return str(cell).replace(".", decimal)
     return json.dumps(cell, ensure_ascii=False) if isinstance(cell, list | dict) else cell

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,6 +23,7 @@ from depl.readers.spellings import sameness
 _LONGEST_ROW = 1 << 24
 _BIGGEST_CELL = 2**31 - 1
 _LOOKED_AT = 200  # lines or rows at the start of a table, to see what it holds
+_LONGEST_NAME = 15  # words of a column's name; a row with a longer cell is a document
 
 T = TypeVar("T")
 Fields = dict[str, Any]
@@ -78,10 +79,8 @@ def delimited(source: Source, found: Iterator[Line], usual: str) -> Table:
         return _nothing("delimited text")
     dialect = sniff([line.text for line in start], usual)
     rows = _cells(source, islice(again, dialect.skipped, None), dialect)
-    _, names = next(rows, (0, []))
-    header = _named(names)
     said = f"{dialect.in_words}, {encodings.in_words(source.encoding or 'utf-8')}"
-    return _of_cells(source, said, header, rows)
+    return _of_cells(source, said, rows)
 
 
 def spreadsheet(source: Source) -> Table:
@@ -90,8 +89,7 @@ def spreadsheet(source: Source) -> Table:
     # A title above the table fills one cell, a header several.
     filled = [sum(cell is not None for cell in cells) for _, cells in rows]
     first = next((i for i, n in enumerate(filled) if n > 1), 0)
-    header = _named(["" if cell is None else str(cell) for cell in rows[first][1]] if rows else [])
-    return _of_cells(source, f"sheet {name!r}", header, iter(rows[first + 1 :]))
+    return _of_cells(source, f"sheet {name!r}", iter(rows[first:]))
 
 
 def objects(described: str, found: Iterator[tuple[int, Fields]]) -> Table:
@@ -146,16 +144,19 @@ def _named(cells: Sequence[str]) -> list[str]:
     return [cell.strip() or f"column {i}" for i, cell in enumerate(cells, 1)]
 
 
-def _of_cells(
-    source: Source,
-    described: str,
-    header: Sequence[str],
-    found: Iterator[tuple[int, Sequence[Any]]],
-) -> Table:
-    """A table of rows of cells. Blank rows are passed over; a row of another length is a problem.
+def _of_cells(source: Source, described: str, found: Iterator[tuple[int, Sequence[Any]]]) -> Table:
+    """A table of rows of cells, the first of which has the names, unless it holds a text.
 
-    Blank cells after the last column do no harm: spreadsheets write them.
+    Blank rows are passed over; a row of another length is a problem. Blank cells after the last
+    column do no harm: spreadsheets write them.
     """
+    number, first = next(found, (0, []))
+    names = ["" if cell is None else str(cell) for cell in first]
+    if any(len(name.split()) > _LONGEST_NAME for name in names):
+        described += ", no names of columns in the first row"
+        names = [""] * len(first)
+        found = chain([(number, first)], found)
+    header = _named(names)
     places = {name: at for at, name in reversed(list(enumerate(header)))}
 
     def usable_rows() -> Iterator[tuple[int, Sequence[Any]]]:

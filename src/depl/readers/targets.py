@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from depl.core.corpus import Label, LabelSet, indicator
+from depl.core.corpus import Label, LabelSet
 from depl.core.errors import CorpusError
+from depl.core.indicator import indicator
 from depl.core.texts import is_table
 from depl.readers.spellings import Spellings
 
@@ -58,6 +60,8 @@ def read_targets(
         y = values.ravel().tolist()
     rows = [_names(item, separator) for item in y]
     _refuse_zeros_and_ones(rows, y)
+    if not separator:
+        _warn_of_separators([item for item in y if isinstance(item, str)])
     spellings = Spellings.learn(rows, known=known)
     new = spellings.names[len(known) :]
     labels = LabelSet([Label(name, name) for name in (*known, *sorted(new))])
@@ -120,6 +124,18 @@ def _refuse_zeros_and_ones(rows: Sequence[Sequence[str]], y: Any) -> None:  # no
             "Lists of 0 and 1 are no names of labels. If they are the rows of a matrix, give "
             "numpy.array(y), and label_names to say what its columns mean."
         )
+
+
+def _warn_of_separators(cells: Sequence[str]) -> None:
+    """Strings that look like several labels each are one label each, which is seldom meant."""
+    for mark in (";", "|"):
+        found = [cell for cell in cells if mark in cell.strip().strip(mark)]
+        if 4 * len(found) > len(cells):
+            warnings.warn(
+                f"Labels such as {found[0]!r:.60} are taken for one label each. If they are "
+                f"several, give separator={mark!r}.",
+                stacklevel=4,
+            )
 
 
 def _is_number(dtype: np.dtype[Any]) -> bool:

@@ -8,6 +8,7 @@ How settings are checked, and why without a library, is in ``depl.run.sections``
 from __future__ import annotations
 
 import copy
+import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -45,7 +46,8 @@ class LinearConfig(Section):
     """The linear SVM: one-vs-all, or over a tree of labels."""
 
     solver: Literal["auto", "one-vs-all", "tree"] = setting(
-        "auto", "tree: quicker for many labels, a little less precise; auto: above 50,000 labels"
+        "auto",
+        "tree: quicker for many labels, a little less precise; auto: where one-vs-all is too slow",
     )
     loss: Literal["squared_hinge", "hinge"] = setting(
         "squared_hinge", "the paper uses hinge; squared_hinge is the usual choice in the field"
@@ -192,6 +194,26 @@ class NeighboursConfig(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RerankerConfig(Section):
+    """A cross-encoder that reads a document together with each of its best labels."""
+
+    candidates: int = setting(
+        0,
+        "labels of each document that it reads, those that the other parts agree on; 0: no "
+        "re-ranker (it takes encoder.training = full, and on a CPU it is slow)",
+        ge=0,
+    )
+    epochs: int = setting(2, "number of passes over the training pairs", ge=1)
+    batch_size: int = setting(512, "pairs of document and label per training step", ge=1)
+    accumulate: int = setting(1, _ACCUMULATE, ge=1, le="batch_size")
+    encoder_lr: float = setting(1e-4, "learning rate of the encoder", ge=0)
+    head_lr: float = setting(1e-3, "learning rate of the pooler and the head", ge=0)
+    negatives: int = setting(10, "wrong labels per training document", ge=1)
+    documents: int = setting(50_000, "train on at most so many documents", ge=1)
+    max_tokens: int = setting(128, "cut a pair of label and document after this many tokens", ge=16)
+
+
+@dataclass(frozen=True, kw_only=True)
 class FusionConfig(Section):
     """The last stage: the rankings of all parts become one, with probabilities."""
 
@@ -251,6 +273,7 @@ class Config(Section):
     classifier: ClassifierConfig = field(default_factory=ClassifierConfig)
     retrieval: RetrievalConfig = field(default_factory=RetrievalConfig)
     neighbours: NeighboursConfig = field(default_factory=NeighboursConfig)
+    reranker: RerankerConfig = field(default_factory=RerankerConfig)
     fusion: FusionConfig = field(default_factory=FusionConfig)
 
     @classmethod
@@ -288,6 +311,11 @@ class Config(Section):
     def neural(self) -> bool:
         """Whether a run has the neural half."""
         return self.encoder.training != "none"
+
+    @property
+    def reranks(self) -> bool:
+        """Whether a run has a re-ranker."""
+        return self.encoder.training == "full" and self.reranker.candidates > 0
 
     @property
     def in_words(self) -> str:
@@ -340,9 +368,11 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
+        close = difflib.get_close_matches(str(path), RECIPES, 1)
+        hint = f" Did you mean {close[0]}?" if close else ""
         raise ConfigError(
-            f"There is no settings file {path}, and no recipe of that name (the recipes are "
-            f"{', '.join(RECIPES)}). `depl init > my.toml` writes a file to start from."
+            f"There is no settings file {path}, and no recipe of that name.{hint} The recipes are "
+            f"{', '.join(RECIPES)}. `depl init > my.toml` writes a file to start from."
         ) from None
     except OSError as error:
         raise ConfigError(f"Cannot read the settings file {path}: {error.strerror}.") from error

@@ -16,6 +16,7 @@
     classifier/     the encoder after the first neural stage; held_out/: that of the held-out fit
     encoder/        the encoder after the second, likewise
     index/          labels/, names/, documents/: their vectors
+    reranker/       the encoder that reads documents and labels together
     fusion/         how the parts' rankings become one; thresholds.json
     labels/         edits of labels
     feedback/       what people decided about suggestions
@@ -32,11 +33,10 @@ there; the parts are then fitted again on all training documents.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,6 @@ from depl.core import storage
 from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import RunError
 from depl.core.executor import Executor
-from depl.core.hashes import FileRecord, first_difference
-from depl.core.locks import locked
 from depl.core.ranking import Ranking
 from depl.core.tensors import read_ranking, read_tensors, write_ranking, write_tensors
 from depl.core.texts import TextsOnDisk
@@ -57,8 +55,8 @@ from depl.fusion.thresholds import Thresholds
 from depl.neural.index import LabelIndex
 from depl.neural.tokens import Texts, Tokens
 from depl.run import manifest
+from depl.run.checked_folder import GIVEN, CheckedFolder
 from depl.run.config import Config
-from depl.run.learned import LearnedStates
 from depl.sparse.characters import CharacterSVM
 from depl.sparse.keywords import Descriptions
 from depl.sparse.label_tree import load_linear
@@ -66,8 +64,8 @@ from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 
-LABELS, TRAIN, _Y, _X = "labels.parquet", "train.parquet", "Y.safetensors", "X.safetensors"
-_ASIDE, _COLUMNS = "aside.parquet", "columns.json"
+LABELS, TRAIN, _ASIDE, _COLUMNS = GIVEN
+_Y, _X = "Y.safetensors", "X.safetensors"
 STATES = "states.safetensors"
 _HELD_OUT = "held_out.safetensors"
 
@@ -102,132 +100,14 @@ class Slice:
         return np.flatnonzero(self.fold != fold)
 
 
-class Run:
-    """One run folder.
+class Run(CheckedFolder):
+    """One run folder, and what its stages made.
 
     Parameters
     ----------
     path : path
         The folder; it need not exist yet.
     """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-
-    @classmethod
-    def open(cls, path: str | Path) -> Run:
-        """An existing run; anything else is a ``RunError`` that says what it is."""
-        run = cls(path)
-        if not run.path.exists():
-            raise RunError(
-                f"There is no run folder {path}. `depl fit CORPUS --out {path}` makes one."
-            )
-        if not run.has_manifest:
-            raise RunError(
-                f"{path} is not a run folder: it has no manifest.json. Give the folder that "
-                f"`depl fit --out` wrote."
-            )
-        return run
-
-    # The manifest
-
-    @property
-    def has_manifest(self) -> bool:
-        """Whether the folder is a run."""
-        return manifest.exists(self.path)
-
-    def manifest(self) -> dict[str, Any]:
-        """What is complete in this folder; an empty manifest when there is none."""
-        return manifest.read(self.path)
-
-    def write_manifest(self, contents: Mapping[str, Any]) -> None:
-        """Replace the manifest, whole or not at all."""
-        manifest.write(self.path, contents)
-
-    def version(self) -> str:
-        """Identifies what suggests labels: the stages, and what was learnt since."""
-        learned = self.learned.current()
-        stages = self.stages_version()
-        return f"{stages}-{learned}" if learned else stages
-
-    def stages_version(self) -> str:
-        """Identifies what the stages were made from: documents and settings."""
-        stages = self.manifest()["stages"]
-        return storage.fingerprint({name: x["fingerprint"] for name, x in stages.items()})
-
-    @property
-    def learned(self) -> LearnedStates:
-        """What was learnt from feedback since the run was fitted."""
-        return LearnedStates(self.path, self.stages_version)
-
-    def has(self, stage: str) -> bool:
-        """Whether a stage is complete."""
-        return stage in self.manifest()["stages"]
-
-    def files(self, stage: str) -> dict[str, FileRecord]:
-        """The files of a complete stage, as they were written; none in a run of format 3."""
-        kept = self._entry(stage).get("files", {})
-        return {name: FileRecord.from_json(value) for name, value in kept.items()}
-
-    def settings(self, stage: str) -> dict[str, Any]:
-        """The settings that a stage was made with."""
-        settings: dict[str, Any] = self._entry(stage)["settings"]
-        return settings
-
-    def _entry(self, stage: str) -> dict[str, Any]:
-        entry: dict[str, Any] | None = self.manifest()["stages"].get(stage)
-        if entry is None:
-            raise RunError(
-                f"The run {self.path} has no finished {stage!r} stage. "
-                f"Give its `depl fit` command again; it continues where it stopped."
-            )
-        return entry
-
-    def verified(self, stage: str, *names: str) -> Path:
-        """The folder of a complete stage whose files are what was written.
-
-        Parameters
-        ----------
-        stage : str
-            Which stage.
-        names : str
-            The files, or folders of files, that will be read; all if none is given.
-        """
-        files = self.files(stage)
-        wanted: dict[str, FileRecord] = {}
-        for name in names:
-            found = {x: files[x] for x in files if x == name or x.startswith(f"{name}/")}
-            if files and not found:
-                self._refuse(stage, name, "is missing")
-            wanted |= found
-        wrong = first_difference(self.path / stage, wanted if names else files, self.path)
-        if wrong is not None:
-            self._refuse(stage, *wrong)
-        return self.path / stage
-
-    def damage(self, stage: str) -> str | None:
-        """Which file of a complete stage is not what was written, in words; None if all are."""
-        wrong = first_difference(self.path / stage, self.files(stage), self.path)
-        return None if wrong is None else f"{stage}/{wrong[0]} {wrong[1]}"
-
-    def _refuse(self, stage: str, name: str, what: str) -> NoReturn:
-        raise RunError(f"{self.path / stage / name} {what}; {self.remedy(stage, name)}")
-
-    def remedy(self, stage: str, name: str) -> str:
-        """What to do about a file that is not what was written."""
-        if stage == "corpus" and name in (LABELS, TRAIN, _ASIDE, _COLUMNS):
-            return f"fit the run again from its corpus: depl fit CORPUS --out {self.path}"
-        return f"make it again with: depl fit {self.path}"
-
-    def locked(self) -> AbstractContextManager[None]:
-        """Prevent a second process from fitting the same folder at the same time."""
-        return locked(
-            self.path / ".lock",
-            busy=f"Another process is fitting {self.path} right now",
-            remedy="Wait for it, or choose another --out.",
-        )
-
-    # What the stages made
 
     def config(self) -> Config:
         """The settings the run was last fitted with."""
@@ -375,8 +255,10 @@ class Run:
         return LabelIndex.load(self.verified("index", name) / name)
 
     def fusion(self) -> Fusion:
-        """How the parts' rankings become one."""
-        return Fusion.load(self.verified("fusion"), n_threads=self.threads)
+        """How the parts' rankings become one; the probabilities are corrected by feedback."""
+        fusion = Fusion.load(self.verified("fusion"), n_threads=self.threads)
+        number = self.learned.current()
+        return fusion.recalibrated(*self.learned.line(number)) if number else fusion
 
     def newcomer_model(self) -> NewcomerModel | None:
         """What makes labels probable that were added; None in runs of earlier versions."""

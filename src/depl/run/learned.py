@@ -4,16 +4,20 @@
 
     learned/current.json   which state is used; 0 is the run as it was fitted
     learned/N/             state N: tf-idf, SVM, names, descriptions.parquet, counts.safetensors,
-                           documents.parquet and vectors.safetensors, learned.json
+                           documents.parquet and vectors.safetensors, learned.json; characters/
+                           and encoded.safetensors where the run has these parts
 
-A state is written whole before ``current.json`` names it. It belongs to the stages that it was
-learnt on: when the run is fitted again, it is no longer used.
+A state is written whole before ``current.json`` names it, with the hash of its ``learned.json``,
+which has those of all other files. It belongs to the stages that it was learnt on: when the run is
+fitted again, it is no longer used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +30,7 @@ from depl.core import storage
 from depl.core.errors import RunError
 from depl.core.hashes import FileRecord, first_difference, records
 from depl.core.tensors import read_tensors, write_tensors
+from depl.run.learned_vectors import LearnedVectors
 from depl.sparse.characters import CharacterSVM
 from depl.sparse.keywords import Descriptions
 from depl.sparse.label_tree import load_linear
@@ -90,10 +95,13 @@ class Documents:
         By the ids of the documents.
     vectors : csr_array of shape (n_documents, n_terms)
         Their tf-idf, in the same order.
+    by_characters : csr_array of shape (n_documents, n_sequences) or None
+        The same by sequences of characters, where the run has a part that needs it.
     """
 
     verdicts: dict[str, Verdicts]
     vectors: csr_array
+    by_characters: csr_array | None = None
 
     def save(self, folder: Path) -> None:
         """Write ids, hashes, labels and vectors."""
@@ -104,7 +112,10 @@ class Documents:
             "rejected": [list(x.rejected) for x in self.verdicts.values()],
         }
         storage.write_table(folder / _DOCUMENTS, columns)
-        write_tensors(folder / _VECTORS, {"vectors": self.vectors})
+        vectors = {"vectors": self.vectors}
+        if self.by_characters is not None:
+            vectors["by_characters"] = self.by_characters
+        write_tensors(folder / _VECTORS, vectors)
 
     @classmethod
     def load(cls, folder: Path) -> Documents:
@@ -112,8 +123,9 @@ class Documents:
         table = storage.read_table(folder / _DOCUMENTS, "id", "digest", "carried", "rejected")
         said = zip(table["digest"], table["carried"], table["rejected"], strict=True)
         verdicts = [Verdicts(digest, tuple(yes), tuple(no)) for digest, yes, no in said]
-        vectors = read_tensors(folder / _VECTORS, "vectors")["vectors"]
-        return cls(dict(zip(table["id"], verdicts, strict=True)), vectors)
+        kept = read_tensors(folder / _VECTORS, "vectors")
+        by_id = dict(zip(table["id"], verdicts, strict=True))
+        return cls(by_id, kept["vectors"], kept.get("by_characters"))
 
 
 @dataclass(frozen=True)
@@ -134,6 +146,10 @@ class Learned:
         How many documents there are.
     characters : CharacterSVM or None
         The SVM on characters, where the run has one.
+    vectors : LearnedVectors or None
+        What the encoder makes of it, where the run has one.
+    line : tuple of float and float
+        Slope and offset that correct the fusion's log-odds.
     """
 
     features: TfidfFeatures
@@ -144,6 +160,8 @@ class Learned:
     train_counts: NDArray[np.int64]
     n_train: int
     characters: CharacterSVM | None = None
+    vectors: LearnedVectors | None = None
+    line: tuple[float, float] = (1.0, 0.0)
 
 
 class LearnedStates:
@@ -165,14 +183,36 @@ class LearnedStates:
         """The number of the state in use; 0 for the run as it was fitted."""
         pointer = self.folder / _POINTER
         if not pointer.exists():
+            if self._numbers():
+                raise self._damaged(pointer, "is missing")
             return 0
-        number: int = storage.read_json(pointer)["current"]
+        with self._explained(pointer):
+            kept = storage.read_json(pointer)
+            number, facts = int(kept["current"]), kept.get("facts")
+        if facts is not None and facts != self._facts_hash(number):
+            raise self._damaged(self._state(number) / _FACTS, "is not what was written")
         fits = number > 0 and self._facts(number).get("layout") == _LAYOUT
         return number if fits and self.lesson(number).stages == self._stages() else 0
 
+    def current_if_whole(self) -> int:
+        """The same, but 0 where the state in use is damaged: what is learnt anew replaces it."""
+        try:
+            number = self.current()
+            if number:
+                self.check(number)
+        except RunError:
+            return 0
+        return number
+
     def lesson(self, number: int) -> Lesson:
         """What a state was learnt from."""
-        return Lesson(**self._facts(number)["lesson"])
+        with self._explained(self._state(number) / _FACTS):
+            return Lesson(**self._facts(number)["lesson"])
+
+    def line(self, number: int) -> tuple[float, float]:
+        """Slope and offset that correct the fusion's log-odds."""
+        slope, offset = self._facts(number).get("line", (1.0, 0.0))
+        return float(slope), float(offset)
 
     def read(self, number: int, n_threads: int | None = None) -> Learned:
         """A state, if its files are what was written; the threads are those of its parts."""
@@ -189,6 +229,8 @@ class LearnedStates:
             counts["train_counts"],
             int(counts["n_train"][0]),
             CharacterSVM.load(by_characters, n_threads) if by_characters.exists() else None,
+            LearnedVectors.load(folder),
+            self.line(number),
         )
 
     def documents(self, number: int) -> Documents:
@@ -197,19 +239,19 @@ class LearnedStates:
 
     def check(self, number: int) -> None:
         """Refuse a state whose files are not what was written."""
-        kept = self._facts(number)["files"]
-        files = {name: FileRecord.from_json(x) for name, x in kept.items()}
+        with self._explained(self._state(number) / _FACTS):
+            kept = self._facts(number)["files"]
+            files = {name: FileRecord.from_json(x) for name, x in kept.items()}
         wrong = first_difference(self._state(number), files, self._path)
         if wrong is not None:
-            raise RunError(
-                f"{self._state(number) / wrong[0]} {wrong[1]}; do without it with: depl learn "
-                f"{self._path} --undo, or learn again with: depl learn {self._path}"
-            )
+            raise self._damaged(self._state(number) / wrong[0], wrong[1])
 
     def keep(self, learned: Learned, documents: Documents, lesson: Lesson) -> int:
         """Write a further state and use it from now on; returns its number."""
-        before = self.current()
+        before = self.current_if_whole()
         number = 1 + max(self._numbers(), default=0)
+        if number == 1:  # from here on a pointer that is missing was deleted
+            self._point_to(0)
         with storage.whole_folder(self._state(number)) as temporary:
             learned.features.save(temporary)
             learned.svm.save(temporary)
@@ -218,6 +260,8 @@ class LearnedStates:
             learned.descriptions.save(temporary)
             if learned.characters is not None:
                 learned.characters.save(temporary / _CHARACTERS)
+            if learned.vectors is not None:
+                learned.vectors.save(temporary)
             counts = {
                 "labels": learned.labels,
                 "train_counts": learned.train_counts,
@@ -226,6 +270,7 @@ class LearnedStates:
             write_tensors(temporary / _COUNTS, counts)
             files = {name: record._asdict() for name, record in records(temporary).items()}
             facts = {"layout": _LAYOUT, "lesson": asdict(lesson), "before": before, "files": files}
+            facts["line"] = learned.line
             storage.write_json(temporary / _FACTS, facts)
         self._point_to(number)
         for old in self._numbers() - {before, number}:
@@ -234,22 +279,44 @@ class LearnedStates:
 
     def undo(self) -> int:
         """Go back to the state before, or to the run as it was fitted; returns its number."""
-        number = self.current()
-        if not number:
+        before = 0  # what is damaged cannot say what was before it
+        with suppress(RunError):
+            number = self.current()
+            before = int(self._facts(number)["before"]) if number else -1
+        if before < 0:
             raise RunError(
                 f"There is nothing to undo: {self._path} is as it was fitted. "
                 f"`depl learn {self._path}` learns from feedback."
             )
-        before: int = self._facts(number)["before"]
         self._point_to(before if before in self._numbers() else 0)
-        return self.current()
+        return self.current_if_whole()
 
     def _point_to(self, number: int) -> None:
-        storage.write_json(self.folder / _POINTER, {"current": number})
+        pointer = {"current": number, "facts": self._facts_hash(number)}
+        storage.write_json(self.folder / _POINTER, pointer)
+
+    def _facts_hash(self, number: int) -> str | None:
+        path = self._state(number) / _FACTS
+        return hashlib.sha256(path.read_bytes()).hexdigest() if number and path.exists() else None
 
     def _facts(self, number: int) -> dict[str, Any]:
-        facts: dict[str, Any] = storage.read_json(self._state(number) / _FACTS)
-        return facts
+        path = self._state(number) / _FACTS
+        with self._explained(path):
+            return dict(storage.read_json(path))
+
+    @contextmanager
+    def _explained(self, path: Path) -> Iterator[None]:
+        """Turn whatever cannot be read into what to do about it."""
+        try:
+            yield
+        except (RunError, TypeError, ValueError, KeyError, AttributeError) as error:
+            raise self._damaged(path, f"is damaged ({error!s:.200})") from error
+
+    def _damaged(self, path: Path, what: str) -> RunError:
+        return RunError(
+            f"{path} {what}; do without it with: depl learn {self._path} --undo, or learn again "
+            f"with: depl learn {self._path}"
+        )
 
     def _state(self, number: int) -> Path:
         return self.folder / str(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,14 @@ from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
 from depl.fusion.newcomers import NewcomerModel
+from depl.neural import meanings
+from depl.neural.meanings import Meanings, unit_length
+from depl.sparse import evidence as words
 from depl.sparse.evidence import Evidence, profiles
 from depl.sparse.tfidf import TfidfFeatures
+
+if TYPE_CHECKING:
+    from depl.neural.retriever import Vectors
 
 _BLOCK = 128  # documents whose evidence is in memory at a time
 
@@ -33,6 +40,8 @@ class Newcomers:
         How probable a label is by the evidence.
     examples : list of str
         The texts of the examples, in the order of the evidence.
+    meanings : Meanings or None
+        Vectors of their names and examples, where the run has an encoder.
     """
 
     positions: NDArray[np.int64]
@@ -40,8 +49,11 @@ class Newcomers:
     evidence: Evidence
     model: NewcomerModel
     examples: list[str]
+    meanings: Meanings | None = None
 
-    def rank(self, texts: Sequence[str], X: csr_array, svm: Ranking, k: int) -> Ranking:
+    def rank(
+        self, texts: Sequence[str], X: csr_array, svm: Ranking, k: int, vectors: Vectors | None
+    ) -> Ranking:
         """The k most probable of these labels for every text.
 
         Parameters
@@ -52,25 +64,40 @@ class Newcomers:
             What the SVM says about the run's own labels.
         k : int
             How many.
+        vectors : tensor or None
+            The texts' vectors, where the run has an encoder.
         """
         X = self.vectors(texts, X)
-        blocks = [
-            self._rank(X[i : i + _BLOCK], svm.take(slice(i, i + _BLOCK)), k)
-            for i in range(0, X.shape[0], _BLOCK)
-        ]
+        blocks = []
+        for i in range(0, X.shape[0], _BLOCK):
+            rows = slice(i, i + _BLOCK)
+            own = None if vectors is None else vectors[rows]
+            evidence = self.evidence_for(X[rows], svm.take(rows), own)
+            blocks.append(self._rank(evidence, k))
         return Ranking.concatenate(blocks) if blocks else Ranking.empty(0, k)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the columns of the evidence are."""
+        return words.COLUMNS + (() if self.meanings is None else meanings.COLUMNS)
 
     def vectors(self, texts: Sequence[str], X: csr_array) -> csr_array:
         """The texts' tf-idf over all terms; X is that over the run's own."""
         own = X.shape[1] == len(self.features.terms_)
         return X if own else self.features.transform(texts)
 
-    def evidence_for(self, X: csr_array, svm: Ranking) -> NDArray[np.float32]:
-        """The evidence for every label in documents given by ``vectors``."""
-        return self.evidence.of(X, profiles(svm, self.evidence.profiles.shape[1]))
+    def evidence_for(
+        self, X: csr_array, svm: Ranking, vectors: Vectors | None
+    ) -> NDArray[np.float32]:
+        """The evidence for every label in documents whose tf-idf ``vectors`` gives."""
+        found = self.evidence.of(X, profiles(svm, self.evidence.profiles.shape[1]))
+        if self.meanings is None:
+            return found
+        assert vectors is not None
+        return np.concatenate([found, self.meanings.of(unit_length(vectors.cpu().numpy()))], axis=2)
 
-    def _rank(self, X: csr_array, svm: Ranking, k: int) -> Ranking:
-        found = self.model.probabilities(self.evidence_for(X, svm), self.evidence.counts)
+    def _rank(self, evidence: NDArray[np.float32], k: int) -> Ranking:
+        found = self.model.probabilities(evidence, self.evidence.counts)
         best = Ranking.from_scores(found, k)
         places = np.append(self.positions, -1)[best.indices].astype(np.int32)
         return Ranking(places, best.scores)

@@ -117,7 +117,8 @@ def _did_you_mean(path: str, key: str, known: Mapping[str, Any], top: Mapping[st
     inside = {name: _hints(kind) for name, kind in top.items() if is_dataclass(kind)}
     elsewhere = [key] * (key in top) + [f"{name}.{key}" for name in inside if key in inside[name]]
     names = [by_lower[name] for name in near] or elsewhere
-    return f" Did you mean {' or '.join(names)}?" if names else ""
+    some = ", ".join(names[:-1])
+    return f" Did you mean {' or '.join(filter(None, [some, *names[-1:]]))}?" if names else ""
 
 
 def _coerced(hint: Any, value: Any) -> Any:  # noqa: ANN401

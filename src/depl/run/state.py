@@ -27,6 +27,7 @@ from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 
 if TYPE_CHECKING:
+    from depl.neural.reranker import Reranker
     from depl.neural.retriever import TextRetriever, Vectors
 
 _RETRIEVAL = {"depl": "retrieval"}  # the part that a model is, where it has another name
@@ -63,6 +64,8 @@ class State:
         Labels that were added since, where there are any and the run has probabilities.
     characters : CharacterSVM or None
         The SVM on characters, where the run has one.
+    reranker : Reranker or None
+        What reads documents and labels together, where the run has it.
     """
 
     labels: LabelSet
@@ -77,6 +80,7 @@ class State:
     n_train: int = 0
     newcomers: Newcomers | None = None
     characters: CharacterSVM | None = None
+    reranker: Reranker | None = None
 
     @classmethod
     def load(cls, run: Run, parts: Sequence[str]) -> State:
@@ -101,7 +105,11 @@ class State:
             keywords=described.keywords,
             retriever=_load_retriever(run, parts) if "retrieval" in parts else None,
             characters=characters,
+            reranker=load_reranker(run) if "reranker" in parts else None,
         )
+        if state.retriever is not None and learned is not None and learned.vectors is not None:
+            knowing = learned.vectors.taken_in(state.retriever.retriever)
+            state = replace(state, retriever=replace(state.retriever, retriever=knowing))
         state._check_sizes(run)
         return state
 
@@ -129,6 +137,9 @@ class State:
                 and sizes == {neural.encoder.document_pooler.out_features}
                 and (neural.encoder.head is None or neural.encoder.head.out_features == labels)
             )
+        if right and self.reranker is not None:
+            head = self.reranker.encoder.head
+            right = head is not None and head.out_features == 1
         if not right:
             raise RunError(
                 f"The stages of {run.path} do not fit each other: some of its files are of another "
@@ -158,12 +169,14 @@ class State:
         """
         texts = as_texts(texts)
         X = self.features.transform(texts)
+        if vectors is None:
+            vectors = self.encode(texts)
         if self.newcomers is None:
             return self._rank(texts, X, k, vectors), None
         new = self.newcomers.positions.tolist()
         parts = self._rank(texts, X, k + len(new), vectors)
         parts = {name: ranking.without(new).top(k) for name, ranking in parts.items()}
-        return parts, self.newcomers.rank(texts, X, parts["svm"], k)
+        return parts, self.newcomers.rank(texts, X, parts["svm"], k, vectors)
 
     def _rank(
         self, texts: Sequence[str], X: csr_array, k: int, vectors: Vectors | None
@@ -176,7 +189,11 @@ class State:
             found["characters"] = self.characters.rank(texts, deep)
         if self.retriever is not None and vectors is not None:
             found |= self.retriever.retriever.rank(vectors, deep)
-        return rankings | {name: self._there(ranking, k) for name, ranking in found.items()}
+        rankings |= {name: self._there(ranking, k) for name, ranking in found.items()}
+        if self.reranker is not None:
+            others = list(rankings.values())
+            rankings["reranker"] = self.reranker.rank(texts, others, self.descriptions, k)
+        return rankings
 
     def rank_jointly(self, vectors: Vectors, k: int) -> Ranking:
         """The k best labels by the paper's DEPL+c."""
@@ -189,10 +206,10 @@ class State:
 
         With the probabilities that the paper's models give; the SVM's and others' own scores.
         """
-        if model in ("svm", "names"):
-            return replace(self, retriever=None).rank(texts, k)[model]  # nothing is encoded
+        if model in ("svm", "names"):  # nothing is encoded
+            return replace(self, retriever=None, reranker=None).rank(texts, k)[model]
         vectors = self.encode(texts)
-        parts = {} if vectors is None else self.rank(texts, k, vectors)
+        parts = {} if vectors is None else replace(self, reranker=None).rank(texts, k, vectors)
         if model == "depl+c" and vectors is not None and "classifier" in parts:
             return self.rank_jointly(vectors, k)
         ranking = parts.get(_RETRIEVAL.get(model, model))
@@ -227,3 +244,14 @@ def _load_retriever(run: Run, parts: Sequence[str]) -> TextRetriever:
         sharpness=voting["sharpness"],
     )
     return TextRetriever(retriever, folder, run.settings("documents")["max_tokens"])
+
+
+def load_reranker(run: Run) -> Reranker:
+    """What reads documents and labels together."""
+    from depl.neural import encoder_files
+    from depl.neural.distributed import Processes
+    from depl.neural.reranker import Reranker
+
+    folder, made_with = run.encoder_folder("reranker"), run.settings("reranker")
+    encoder = encoder_files.load(folder).to(Processes.launched(run.config().device).device)
+    return Reranker(encoder, folder, made_with["max_tokens"], made_with["candidates"])

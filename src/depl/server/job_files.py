@@ -7,15 +7,19 @@ reads it there, and whoever deletes one leaves a mark that the process at work f
 from __future__ import annotations
 
 import logging
+import os
 import re
 import secrets
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePath
 from typing import Literal
 
-from depl.core.errors import DeplError, explain_os_errors
+from pydantic import TypeAdapter, ValidationError
+
+from depl.core.errors import DeplError, RunError, explain_os_errors
 from depl.core.storage import read_json, write_json
 from depl.server.logs import log_event
 
@@ -66,6 +70,9 @@ class Job:
         return f"{PurePath(self.wish.name).stem}-labels.{self.wish.output}"
 
 
+_JOBS = TypeAdapter(Job)
+
+
 class JobFiles:
     """The folder of a run's jobs.
 
@@ -82,6 +89,7 @@ class JobFiles:
     def new(self) -> tuple[str, Path]:
         """An id, and the folder to which the file of its job is to be written."""
         id = secrets.token_urlsafe(16)
+        self._refuse_link()
         with explain_os_errors(self._folder):
             (self._folder / id / _INPUT).mkdir(parents=True)
         return id, self._folder / id / _INPUT
@@ -100,7 +108,9 @@ class JobFiles:
 
     def all(self) -> list[Job]:
         """All jobs, the oldest first, those that are being deleted included."""
-        names = {x.name for x in self._folder.iterdir()} if self._folder.is_dir() else set()
+        self._refuse_link()
+        with explain_os_errors(self._folder):
+            names = {x.name for x in self._folder.iterdir()} if self._folder.is_dir() else set()
         self._done = {id: job for id, job in self._done.items() if id in names}
         found = [self._done.get(id) or self._read(id) for id in names if _ID.fullmatch(id)]
         return sorted((job for job in found if job is not None), key=lambda job: job.created)
@@ -111,10 +121,13 @@ class JobFiles:
 
     def drop_abandoned(self) -> None:
         """Delete what was sent and never became a job: a service was killed meanwhile."""
-        for folder in self._folder.iterdir():
-            before = time.time() - _ABANDONED
-            if not (folder / _JOB).exists() and folder.stat().st_mtime < before:
-                self.drop(folder.name)
+        before = time.time() - _ABANDONED
+        with explain_os_errors(self._folder):
+            for folder in self._folder.iterdir():
+                with suppress(FileNotFoundError):  # somebody else deletes it right now
+                    unborn = _ID.fullmatch(folder.name) and not (folder / _JOB).exists()
+                    if unborn and folder.stat().st_mtime < before:
+                        self.drop(folder.name)
 
     def drop_source(self, job: Job) -> None:
         """Delete the file that was sent."""
@@ -131,8 +144,10 @@ class JobFiles:
 
     def source(self, job: Job) -> Path:
         """The file that was sent."""
-        (source,) = self.inputs(job).iterdir()
-        return source
+        found = list(self.inputs(job).iterdir()) if self.inputs(job).is_dir() else []
+        if len(found) != 1:
+            raise RunError(f"{job.wish.name} is not there any more. Send it again.")
+        return found[0]
 
     def inputs(self, job: Job) -> Path:
         """The folder of the file that was sent."""
@@ -142,14 +157,22 @@ class JobFiles:
         """Where the output of a job is."""
         return self._folder / job.id / f"output.{job.wish.output}"
 
+    def _refuse_link(self) -> None:
+        """A run from elsewhere must not have folders of this machine filled and emptied."""
+        if self._folder.is_symlink():
+            raise RunError(f"{self._folder} is a link. Put the folder itself there.")
+
     def _read(self, id: str) -> Job | None:
         path = self._folder / id / _JOB
         if not path.exists():
             return None
         try:
-            value = read_json(path)
-            job = Job(**value | {"wish": Wish(**value["wish"])})
-        except (DeplError, TypeError, KeyError) as error:
+            job = _JOBS.validate_python(read_json(path))
+            if job.id != id:  # with it, other folders would be read and deleted
+                raise RunError(f"{path} is damaged: it belongs to another job.")
+            if _has_link(path.parent):
+                raise RunError(f"There is a link in {path.parent}, which leads elsewhere.")
+        except (DeplError, ValidationError) as error:
             if path.exists():  # and otherwise it was deleted meanwhile
                 log_event(logging.WARNING, "job dropped", job=id, error=str(error))
                 self.drop(id)
@@ -157,3 +180,9 @@ class JobFiles:
         if job.done:
             self._done[id] = job
         return job
+
+
+def _has_link(folder: Path) -> bool:
+    """Whether there is a link in it, or it is one; parts may be deleted meanwhile."""
+    inside = (Path(at, x) for at, folders, files in os.walk(folder) for x in (*folders, *files))
+    return folder.is_symlink() or any(path.is_symlink() for path in inside)

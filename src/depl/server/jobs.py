@@ -263,7 +263,9 @@ class Jobs:
         except RunError:  # the run has changed since: labels by two versions of it would be mixed
             target = SuggestionFile(path, resume=False, overwrite=True, form=form)
             target.begin(made_from)
-        todo = chunks(target.rest_of(iter(documents)), _DOCUMENTS, _CHARACTERS)
+        folder = f"{self._files.inputs(job)}/"  # which is nobody's business
+        named = (x._replace(id=x.id.removeprefix(folder)) for x in documents)
+        todo = chunks(target.rest_of(named), _DOCUMENTS, _CHARACTERS)
         return documents, todo, target
 
     def _finish(self, job: Job, target: SuggestionFile) -> None:

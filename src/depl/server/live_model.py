@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from depl.core.errors import DeplError, RunError
-from depl.fusion.aims import probability_for
+from depl.fusion.aims import probability_for, refuse_percent
 from depl.model.classifier import Classifier
 from depl.server.answers import Question, present, suggest
 from depl.server.batching import Batcher, Batching, TooLateError
@@ -91,6 +91,8 @@ class LiveModel:
     def least_probability(self, threshold: float | str | None) -> float | None:
         """The probability that a threshold stands for, which may be in words."""
         if not isinstance(threshold, str):
+            if threshold is not None and threshold > 1 and self._model.gives_probabilities:
+                refuse_percent(threshold)
             return threshold
         return probability_for(threshold, self._model.thresholds)
 

@@ -27,8 +27,8 @@ GRACE = 30  # seconds that requests get to finish when the service is stopped
 def run_app(
     app: FastAPI,
     listener: socket.socket,
-    tls: tuple[Path, Path | None] | None = None,
-    begin: Callable[[FastAPI], None] | None = None,
+    tls: tuple[Path, Path | None] | None,
+    begin: Callable[[FastAPI], None],
 ) -> None:
     """Answer on this socket until SIGTERM or Ctrl-C.
 
@@ -40,11 +40,10 @@ def run_app(
         Listening.
     tls : tuple of Path and (Path or None), or None
         Certificate and key, to answer by HTTPS.
-    begin : function or None
-        Called in the event loop before the first request is accepted. By default it lets SIGHUP
-        reload the runs.
+    begin : function
+        Called in the event loop before the first request is accepted.
     """
-    asyncio.run(_run(app, listener, tls, begin or _reload_on_hangup))
+    asyncio.run(_run(app, listener, tls, begin))
 
 
 class _JsonLines(logging.Formatter):
@@ -103,7 +102,8 @@ async def _run(
     await server.serve(sockets=[listener])
 
 
-def _reload_on_hangup(app: FastAPI) -> None:
+def reload_on_hangup(app: FastAPI) -> None:
+    """Let SIGHUP reload the runs; called in the event loop."""
     loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[Any]]()
 
     def reload() -> None:

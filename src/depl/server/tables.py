@@ -96,7 +96,10 @@ def _read(raw: bytes, name: str, text: str | None, kept: dict[str, Any] | None) 
             raise HTTPException(422, said(str(error))) from None
     described, columns = taken[0] if taken else ("", ())
     return TableResponse(
-        documents=[TableRow(id=x.id, text=x.text[:MAX_CHARACTERS]) for x in found[:MAX_ROWS]],
+        documents=[
+            TableRow(id=x.id.removeprefix(f"{folder}/"), text=x.text[:MAX_CHARACTERS])
+            for x in found[:MAX_ROWS]
+        ],
         described=described,
         text=list(columns),
         left_out=len(left_out),

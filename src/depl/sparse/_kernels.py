@@ -145,7 +145,8 @@ def top_scores(  # type: ignore[no-untyped-def]
         return
     scores = np.empty(n_labels, np.float32)
     for i in range(first, last):
-        scores[:] = bias
+        for label in range(n_labels):  # scores[:] = bias would take seconds more to compile
+            scores[label] = bias[label]
         for p in range(indptr[i], indptr[i + 1]):
             v = data[p]
             t = indices[p]

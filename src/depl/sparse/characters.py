@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ _LONG = 4  # characters in a sequence
 _READ = 1_500  # characters of a text; what follows told no more about its labels
 _MOST = 200_000  # sequences, those in most documents
 _LEAST_DOCUMENTS = 2  # that a sequence is in
+_TOGETHER = 500  # texts that are counted at a time
 _BITS = 16  # of a character in the number of its sequence
 _FILE = "characters.safetensors"
 _BETWEEN = re.compile(r"[\W_]+")
@@ -50,30 +52,29 @@ class CharacterFeatures:
 
     def fit_transform(self, texts: Iterable[str]) -> csr_array:
         """Take the sequences of these texts, and count them."""
-        found = [_counted(text) for text in texts]
-        every, documents = np.unique(_joined(x for x, _ in found), return_counts=True)
+        found = _counted(texts)
+        every, documents = np.unique(found.numbers, return_counts=True)
         kept = np.flatnonzero(documents >= _LEAST_DOCUMENTS)
         kept = np.sort(kept[np.argsort(-documents[kept], kind="stable")[:_MOST]])
         self.sequences_ = every[kept]
-        self.idf_ = idf(len(found), documents[kept])
+        self.idf_ = idf(found.n_texts, documents[kept])
         return self._weighed(found)
 
     def transform(self, texts: Iterable[str]) -> csr_array:
         """The vectors of texts; of length 1, or 0 where no sequence is known."""
-        return self._weighed([_counted(text) for text in texts])
+        return self._weighed(_counted(texts))
 
-    def _weighed(self, found: Sequence[tuple[Numbers, NDArray[np.int64]]]) -> csr_array:
-        numbers = _joined(x for x, _ in found)
-        counts = np.fromiter(chain.from_iterable(n for _, n in found), np.float32, len(numbers))
-        rows = np.repeat(np.arange(len(found)), [len(x) for x, _ in found])
-        columns = np.searchsorted(self.sequences_, numbers)
+    def _weighed(self, found: _Counts) -> csr_array:
+        columns = np.searchsorted(self.sequences_, found.numbers)
         columns[columns == len(self.sequences_)] = 0
-        known = self.sequences_[columns] == numbers if len(self.sequences_) else numbers < 0
-        rows, columns, counts = rows[known], columns[known], counts[known]
-        starts = np.append(0, np.cumsum(np.bincount(rows, minlength=len(found))))
+        known = np.zeros(len(columns), bool)
+        if len(self.sequences_):
+            known = self.sequences_[columns] == found.numbers
+        rows, columns, counts = found.rows[known], columns[known], found.counts[known]
+        starts = np.append(0, np.cumsum(np.bincount(rows, minlength=found.n_texts)))
         X = csr_array(
             (1 + np.log(counts), columns.astype(np.int32), starts),
-            shape=(len(found), len(self.sequences_)),
+            shape=(found.n_texts, len(self.sequences_)),
         )
         return scale(X, self.idf_, paired=np.zeros(len(self.sequences_), bool))
 
@@ -119,23 +120,54 @@ class CharacterSVM:
         return cls(features, svm)
 
 
-def _counted(text: str) -> tuple[Numbers, NDArray[np.int64]]:
-    """The sequences of a text as numbers, rising, and how often each occurs.
+class _Counts(NamedTuple):
+    """How often each sequence is in each text: text by text, and in each by number."""
 
-    A space stands before and after every word; a sequence has one only there.
+    n_texts: int
+    rows: NDArray[np.int64]
+    numbers: Numbers
+    counts: NDArray[np.float32]
+
+
+def _counted(texts: Iterable[str]) -> _Counts:
+    """Count the sequences of all texts, some hundred at a time."""
+    words = map(_words, texts)
+    parts, n = [_count([], 0)], 0
+    while some := list(islice(words, _TOGETHER)):
+        parts.append(_count(some, n))
+        n += len(some)
+    return _Counts(n, *(np.concatenate(x) for x in zip(*parts, strict=True)))
+
+
+def _words(text: str) -> str:
+    """The words of a text. A space stands before and after every one."""
+    return f" {_BETWEEN.sub(' ', text[:_READ].lower()).strip()} "
+
+
+def _count(
+    texts: Sequence[str], first: int
+) -> tuple[NDArray[np.int64], Numbers, NDArray[np.float32]]:
+    """Text, number and count of each sequence in texts of words, the first of which has a number.
+
+    A sequence has a space only at its ends, so none begins in one text and ends in the next.
     """
-    words = f" {_BETWEEN.sub(' ', text[:_READ].lower()).strip()} "
+    raw = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
     # Characters beyond 16 bits share a number with others, which hardly ever matters.
-    raw = np.frombuffer(words.encode("utf-32-le", "surrogatepass"), np.uint32)
     codes = raw.astype(np.uint64) & np.uint64((1 << _BITS) - 1)
-    if len(codes) < _LONG:
-        return np.empty(0, np.uint64), np.empty(0, np.int64)
-    windows = np.lib.stride_tricks.sliding_window_view(codes, _LONG)
-    windows = windows[(windows[:, 1:-1] != ord(" ")).all(axis=1)]
-    powers = np.uint64(1) << (np.arange(_LONG, dtype=np.uint64) * np.uint64(_BITS))
-    numbers, counts = np.unique((windows * powers).sum(axis=1, dtype=np.uint64), return_counts=True)
-    return numbers, counts.astype(np.int64)
-
-
-def _joined(numbers: Iterable[Numbers]) -> Numbers:
-    return np.concatenate([np.empty(0, np.uint64), *numbers])
+    n = max(0, len(codes) - _LONG + 1)
+    inner = codes != ord(" ")
+    whole = np.ones(n, bool)
+    for i in range(1, _LONG - 1):
+        whole &= inner[i : i + n]
+    starts = np.flatnonzero(whole)
+    numbers = np.zeros(len(starts), np.uint64)
+    for i in range(_LONG):
+        numbers |= codes[starts + i] << np.uint64(i * _BITS)
+    rows = np.repeat(np.arange(len(texts)), [len(x) for x in texts])[starts] + first
+    order = np.lexsort((numbers, rows))
+    rows, numbers = rows[order], numbers[order]
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = (rows[1:] != rows[:-1]) | (numbers[1:] != numbers[:-1])
+    places = np.flatnonzero(fresh)
+    counts = np.diff(np.append(places, len(order))).astype(np.float32)
+    return rows[places], numbers[places], counts

@@ -19,9 +19,10 @@ from scipy.sparse import csr_array
 from depl.core.errors import RunError
 from depl.core.ranking import Ranking
 from depl.core.tensors import read_tensors, write_tensors
+from depl.sparse import _name_kernels
+from depl.sparse.duals import kernel_arrays, unwritable
 
 _FILE = "names.safetensors"
-_CHUNK = 512  # documents whose matches are in memory together
 _LONGER = 0.02  # of two names that are wholly in a text, the one with more and rarer words is first
 
 
@@ -95,19 +96,12 @@ class NameMatch:
         return cls(names, owner, weight)
 
     def _rank(self, X: csr_array, names: csr_array, k: int) -> Ranking:
-        starts = range(0, max(1, X.shape[0]), _CHUNK)
-        return Ranking.concatenate([self._best(X[i : i + _CHUNK], names, k) for i in starts])
-
-    def _best(self, X: csr_array, names: csr_array, k: int) -> Ranking:
-        matches = csr_array(X @ names)
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(matches.indptr))
-        labels, scores = self.owner[matches.indices], matches.data
-        # Keep a label's best name and drop its others.
-        order = np.lexsort((-scores, labels, rows))
-        rows, labels, scores = rows[order], labels[order], scores[order]
-        best = np.ones(len(rows), bool)
-        best[1:] = (rows[1:] != rows[:-1]) | (labels[1:] != labels[:-1])
-        return Ranking.from_pairs(rows[best], labels[best], scores[best], X.shape[0], k)
+        out = Ranking.empty(X.shape[0], k)
+        documents = kernel_arrays(X.indptr, X.indices, X.data.astype(np.float32, copy=False))
+        by_term = kernel_arrays(names.indptr, names.indices, names.data)
+        owner = unwritable(self.owner.astype(np.int64, copy=False))
+        _name_kernels.best_names(*documents, *by_term, owner, out.indices, out.scores)
+        return out
 
 
 def _shares(names: csr_array, weight: NDArray[np.float32]) -> csr_array:

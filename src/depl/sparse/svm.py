@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,8 @@ from depl.sparse.duals import (
     solve_block,
     unwritable,
 )
+
+Solver = Literal["one-vs-all", "tree"]
 
 _SETTINGS = ("loss", "C", "cull", "rare_bonus", "tol", "seed")
 
@@ -88,6 +90,7 @@ class OneVsAllSVM:
         The relative duality gap each label was left with; 0 for labels without weights.
     """
 
+    solver: Solver = "one-vs-all"
     _slack = 1.0  # the gap that counts as solved, in ``tol``
 
     def __init__(
@@ -293,7 +296,8 @@ def _solve(
     Y = csr_array(problem.by_label[:, problem.blocks[number]])
     rng = np.random.default_rng([problem.seed, number])
     W, gap = solve_block(problem.documents, Y, rng, loss=problem.loss, C=problem.C, tol=problem.tol)
-    return cull_small(W, problem.place, len(gap), problem.cull), W[-1, : len(gap)], gap
+    bias = W[-1, : len(gap)].copy()  # a view would keep all of W in memory
+    return cull_small(W, problem.place, len(gap), problem.cull), bias, gap
 
 
 def _blocks(order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -333,3 +337,9 @@ def _place_rows(
             indices[target] = weights.indices[source]
             data[target] = weights.data[source]
     return csr_array((data, indices, indptr), shape=shape)
+
+
+def spread(weights: csr_array, terms: NDArray[np.integer], n_terms: int) -> csr_array:
+    """Weights of some terms as weights of all."""
+    arrays = weights.data, terms[weights.indices].astype(np.int32), weights.indptr
+    return csr_array(arrays, shape=(weights.shape[0], n_terms))

@@ -206,7 +206,7 @@ class TfidfFeatures:
         )
         frequent = df >= self._least(unknown)
         added = [x for x, kept in zip(unknown, frequent, strict=True) if kept]
-        columns |= {term.casefold(): len(columns) + i for i, term in enumerate(added)}
+        columns = columns | {term.casefold(): len(columns) + i for i, term in enumerate(added)}
         more = self.with_terms(added, 0)
         return more, more._vectors(terms, counts, columns)
 
@@ -245,7 +245,18 @@ class TfidfFeatures:
 
     def _columns(self) -> dict[str, int]:
         """The column of every term, by the term without regard to case."""
-        return {term.casefold(): j for j, term in enumerate(self.terms_)}
+        return self._of_terms()[1]
+
+    def _of_terms(self) -> tuple[list[str], dict[str, int], NDArray[np.bool_]]:
+        """The terms, their columns, and which are pairs; made once for the same terms.
+
+        A short text is read in less time than it takes to go through all terms.
+        """
+        kept = self.__dict__.get("_kept")
+        if kept is None or kept[0] is not self.terms_:
+            columns = {term.casefold(): j for j, term in enumerate(self.terms_)}
+            kept = self._kept = self.terms_, columns, are_pairs(self.terms_)
+        return kept
 
     def with_terms(self, terms: Sequence[str], n_documents: int) -> TfidfFeatures:
         """The same with further terms, behind the others, that none of n documents has."""
@@ -338,7 +349,7 @@ class TfidfFeatures:
         if self.sublinear_tf:
             np.log(X.data, out=X.data)
             X.data += 1
-        return scale(X, self.idf_, are_pairs(self.terms_))
+        return scale(X, self.idf_, self._of_terms()[2])
 
     def _vectors(
         self, terms: Sequence[str], counts: csr_array, columns: Mapping[str, int]

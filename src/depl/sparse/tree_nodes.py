@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, hstack
 
 from depl.sparse.duals import Loss, Rows, solve_block
-from depl.sparse.svm import cull_small
+from depl.sparse.svm import cull_small, spread
 from depl.sparse.tree_shape import Shape, own_terms
 
 # Weaker than those of one-vs-all: on 1,500 documents of EURLEX57K and TIB-en no score is lower by
@@ -80,6 +80,5 @@ def solve_node(
         calm=_CALM,
     )
     weights = cull_small(W, place, last - first, nodes.cull)
-    shape = (last - first, nodes.X.shape[1])
-    own = csr_array((weights.data, terms[weights.indices], weights.indptr), shape=shape)
-    return own, W[-1, : last - first], gap
+    bias = W[-1, : last - first].copy()  # a view would keep all of W in memory
+    return spread(weights, terms, nodes.X.shape[1]), bias, gap

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from depl.core.corpus import held_out_folds
+from depl.core.aside import held_out_folds
 from depl.core.executor import Executor
 from depl.core.scratch import rows_of
 from depl.evaluation import metrics
@@ -61,7 +61,7 @@ def choose_C(  # noqa: N802 - C is what everybody calls it
     X_rest, Y_rest = rows_of(X, rest), Y[rest]
     scores = []
     for C in grid:
-        svm = linear_model(Y=Y, **(settings | {"C": C, "seed": seed}))
+        svm = linear_model(**(settings | {"C": C, "seed": seed}))
         svm.fit(X_rest, Y_rest, executor)
         found = svm.rank(X[held_out], _K, executor).indices
         scores.append({"C": C} | metrics.precision_and_psp(found, Y[held_out], inverse, [_K]))

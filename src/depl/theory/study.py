@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from depl.core.corpus import Corpus, LabelSet, indicator
+from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import CorpusError
+from depl.core.indicator import indicator
 from depl.core.progress import track
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures

@@ -37,10 +37,24 @@ export function whenRefused(ask) {
   askForToken = ask;
 }
 
+const RUNS = "v1/runs";
+
+/** The name of the run that the address names; null: the first of the service. */
+export function runHere() {
+  const found = location.pathname.match(/\/runs\/([^/]+)\/$/);
+  return found && decodeURIComponent(found[1]);
+}
+
 /** The page of a run that is not the first is at runs/NAME/, and what it asks at v1/runs/NAME/. */
 function address(path) {
-  const run = location.pathname.match(/\/runs\/[^/]+(?=\/$)/);
-  return run ? `../../v1${run[0]}${path.slice(2)}` : path;
+  const run = runHere();
+  if (run === null) return path;
+  return path === RUNS ? `../../${path}` : `../../${RUNS}/${encodeURIComponent(run)}${path.slice(2)}`;
+}
+
+/** The address of another run's page. */
+export function pageOf(run) {
+  return `${runHere() === null ? "" : "../../"}runs/${encodeURIComponent(run)}/`;
 }
 
 export async function call(method, path, { body, signal } = {}) {
@@ -120,6 +134,7 @@ export const service = {
     call("POST", `v1/extract?${new URLSearchParams({ name: file.name.slice(-500) })}`, { body: file }),
   table: (file) =>
     call("POST", `v1/table?${new URLSearchParams({ name: file.name.slice(-500) })}`, { body: file }),
+  runs: () => call("GET", RUNS),
   visitor: () => call("GET", "v1/visitor"),
   level: (query, signal) => call("GET", `v1/hierarchy?${new URLSearchParams(query)}`, { signal }),
   labels: (query, signal) => call("GET", `v1/labels?${new URLSearchParams(query)}`, { signal }),

@@ -15,24 +15,71 @@ function database() {
   return opened;
 }
 
+/** Calls back when the transaction is over: only then is what it wrote sure to be there. */
 async function within(mode, act) {
-  try {
-    const store = (await database()).transaction(STORE, mode).objectStore(STORE);
-    return await new Promise((resolve, reject) => {
-      const request = act(store);
-      request.onsuccess = () => resolve(request.result);
-      request.onerror = () => reject(request.error);
-    });
-  } catch {
-    return undefined;
-  }
+  const transaction = (await database()).transaction(STORE, mode);
+  const request = act(transaction.objectStore(STORE));
+  return new Promise((resolve, reject) => {
+    transaction.oncomplete = () => resolve(request.result);
+    transaction.onabort = () => reject(transaction.error);
+  });
 }
 
 /** Each run of a service has a page of its own, and what is decided there is about that run. */
 const own = (key) => `${location.pathname} ${key}`;
 
-export const recall = (key) => within("readonly", (store) => store.get(own(key)));
-export const keep = (key, value) => within("readwrite", (store) => store.put(value, own(key)));
+// A page that goes does not wait for its database. What is not confirmed by then is handed over
+// in the session's storage, which is written at once.
+const unconfirmed = new Map();
+let leaving = false;
+
+function handOver(name) {
+  try {
+    sessionStorage.setItem(name, JSON.stringify(unconfirmed.get(name)));
+  } catch {
+    // forbidden, or too large: the database may still be in time
+  }
+}
+
+addEventListener("pagehide", () => {
+  leaving = true;
+  for (const name of unconfirmed.keys()) handOver(name);
+});
+addEventListener("pageshow", () => (leaving = false));
+
+function handedOver(name) {
+  try {
+    const text = sessionStorage.getItem(name);
+    sessionStorage.removeItem(name);
+    return text === null ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export async function recall(key) {
+  const name = own(key);
+  const handed = handedOver(name);
+  if (handed !== undefined) keep(key, handed);
+  if (unconfirmed.has(name)) return unconfirmed.get(name);
+  try {
+    return await within("readonly", (store) => store.get(name));
+  } catch {
+    return undefined;
+  }
+}
+
+export async function keep(key, value) {
+  const name = own(key);
+  unconfirmed.set(name, value);
+  if (leaving) handOver(name);
+  try {
+    await within("readwrite", (store) => store.put(value, name));
+  } catch {
+    return;
+  }
+  if (unconfirmed.get(name) === value) unconfirmed.delete(name);
+}
 
 /** A short name for a text, so that what is kept about it need not hold the text again. */
 export function digest(text) {

@@ -1,7 +1,7 @@
 // Puts the page together: which view is shown, and what the service says about itself.
 
 import { $, labelAddress, plural, showTrouble, toast } from "./dom.js";
-import { keepToken, service, token } from "./api.js";
+import { keepToken, pageOf, runHere, service, token } from "./api.js";
 import { learnBands } from "./bands.js";
 import { Collection } from "./collection.js";
 import { Desk } from "./desk.js";
@@ -32,9 +32,9 @@ const labels = new Labels(edit, suggest.editor);
 
 async function learnAbout() {
   try {
-    const [info] = await Promise.all([service.info(), meetVisitor()]);
+    const [info, { runs }] = await Promise.all([service.info(), service.runs(), meetVisitor()]);
     learnBands(info.bands);
-    describe(info);
+    describe(info, runs);
     suggest.inform(info);
     await labels.inform();
   } catch (error) {
@@ -46,9 +46,14 @@ async function learnAbout() {
   return true;
 }
 
-function describe(info) {
+function describe(info, runs) {
   const size = [plural(info.labels, "label"), plural(info.documents, "training document")];
-  $("run").textContent = `${info.name}: ${size.join(", ")}`;
+  const names = runs.map((run) => run.name);
+  const several = names.length > 1;
+  $("run").textContent = several ? size.join(", ") : `${info.name}: ${size.join(", ")}`;
+  $("runs").hidden = !several;
+  $("choose-run").replaceChildren(...names.map((name) => new Option(name)));
+  $("choose-run").value = runHere() ?? names[0];
   $("run").title = `depl ${info.version}; parts of the model: ${info.parts.join(", ")}`;
   $("forget").hidden = !token();
   $("add-here").hidden = !mayEdit();
@@ -106,6 +111,7 @@ $("forget").addEventListener("click", () => {
   $("forget").hidden = true;
   toast("Token forgotten.");
 });
+$("choose-run").addEventListener("change", () => location.assign(pageOf($("choose-run").value)));
 $("add-here").addEventListener("click", () => edit.add());
 addEventListener("hashchange", route);
 recall("expert").then((on) => on && setExpert(true));

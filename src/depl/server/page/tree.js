@@ -39,7 +39,9 @@ export class Tree {
       const { alone, total } = await this.#load(this.#box, "", 1, 0);
       const rest = alone ? ` ${plural(alone, "label stands", "labels stand")} alone.` : "";
       $("tree-found").textContent = `${plural(total, "label")} at the top.${rest}`;
-      this.#stopAt(this.#box.querySelector("[role=treeitem]"));
+      const first = this.#box.querySelector("[role=treeitem]");
+      if (total === 1) await this.#open(first);
+      this.#stopAt(first);
     } catch (error) {
       this.#made = false;
       showTrouble($("browse-trouble"), error, () => this.show());

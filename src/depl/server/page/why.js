@@ -34,6 +34,11 @@ const PARTS = {
     "how close the text is in meaning to the label's name",
     "the meaning of its name",
   ],
+  reranker: [
+    "Close reading",
+    "a neural model that reads the text and the label's description together",
+    "the text and its description read together",
+  ],
   neighbours: [
     "Similar documents",
     "the labels of similar training documents",
@@ -48,6 +53,16 @@ const PARTS = {
     "Labels alike",
     "whether the text has the same other labels as the examples",
     "other labels that its examples share with the text",
+  ],
+  "name meaning": [
+    "Meaning of name",
+    "how close the text is in meaning to the label's name or description",
+    "the meaning of its name",
+  ],
+  "example meaning": [
+    "Meaning of examples",
+    "how close the text is in meaning to the label's examples",
+    "the meaning of the documents given as its examples",
   ],
 };
 

@@ -67,3 +67,20 @@ class OverlaidIndex(LabelIndex):
         new = self._extra.search(queries, k, **settings)
         places = np.append(self._positions, np.int32(-1))[new.indices]
         return old.merged(Ranking(places, new.scores), k)
+
+
+def with_vectors(
+    index: LabelIndex, positions: NDArray[np.integer], vectors: NDArray[np.float32], n: int
+) -> LabelIndex:
+    """The index with other vectors at some positions, which may be behind its last; n in all.
+
+    Exact search takes them in; a graph is searched beside them.
+    """
+    if index.approximate:
+        order = np.argsort(positions)
+        places = positions[order]
+        return OverlaidIndex(index, places, vectors[order], gone=places, n=n)
+    room = np.zeros((n - len(index), vectors.shape[1]), np.float32)
+    rows = np.concatenate([index.vectors, room])
+    rows[positions] = vectors
+    return LabelIndex(rows)

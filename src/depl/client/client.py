@@ -1,100 +1,22 @@
-"""A client of the service: what `depl serve` answers, as Python objects.
-
-It needs httpx (``pip install 'depl[client]'``) and nothing else of depl's.
-"""
+"""The client itself: a method for everything that the service does."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from depl.client.answers import FoundLabel, JobProgress, LabelDetails, SuggestedLabel, made
+from depl.client.connection import Connection, ServiceError
 from depl.core.errors import DeplError, MissingExtraError
 
 if TYPE_CHECKING:
     import httpx
 
-T = TypeVar("T")
-
-_PATIENCE = 60.0  # seconds that a client waits, all in all, while the service has no room
 _PAUSE = 0.2  # seconds between two looks at a job, at first
-
-
-class ServiceError(DeplError):
-    """The service has refused a request, or cannot be reached.
-
-    Parameters
-    ----------
-    message : str
-        What it said.
-    status : int
-        The status of its answer; 0 where there was none.
-    """
-
-    def __init__(self, message: str, status: int = 0) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-@dataclass(frozen=True)
-class SuggestedLabel:
-    """A label for a text."""
-
-    id: str
-    name: str
-    probability: float
-    training_documents: int
-    band: str
-
-
-@dataclass(frozen=True)
-class FoundLabel:
-    """A label in a list."""
-
-    id: str
-    name: str
-    training_documents: int
-    band: str
-    description: str
-    keywords: list[str]
-
-
-@dataclass(frozen=True)
-class LabelDetails:
-    """All that the run knows about a label."""
-
-    id: str
-    name: str
-    training_documents: int
-    band: str
-    alt_names: list[str]
-    definition: str
-    description: str
-    broader: list[dict[str, Any]]
-    narrower: list[dict[str, Any]]
-    keywords: list[dict[str, Any]]
-    nearest: list[dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class JobProgress:
-    """A file that is labelled in the background, and how far it is."""
-
-    id: str
-    name: str
-    state: str
-    documents: int
-    progress: float
-    left_out: int
-    reasons: list[str]
-    error: str | None
-    created: str
-    finished: str | None
 
 
 class Client:
@@ -137,21 +59,23 @@ class Client:
         except ModuleNotFoundError as error:
             raise MissingExtraError("httpx", "client", "The client") from error
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._http = httpx.Client(
+        http = httpx.Client(
             base_url=url.rstrip("/"), headers=headers, timeout=timeout, verify=verify
         )
-        self._root = "/v1" if run is None else f"/v1/runs/{quote(run, safe='')}"
+        root = "/v1" if run is None else f"/v1/runs/{quote(run, safe='')}"
+        self._connection = Connection(http, root)
+        self._ask = self._connection.ask
 
     @classmethod
     def over(cls, http: httpx.Client, run: str | None = None) -> Client:
         """A client that sends its requests with one of httpx, which has address and headers."""
-        made = cls(run=run)
-        made._http.close()
-        made._http = http
-        return made
+        client = cls(run=run)
+        client.close()
+        client._connection.http = http
+        return client
 
     def __repr__(self) -> str:
-        return f"Client({self._http.base_url}, {self._root})"
+        return f"Client({self._connection.http.base_url}, {self._connection.root})"
 
     def __enter__(self) -> Client:
         return self
@@ -166,7 +90,7 @@ class Client:
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        self._connection.http.close()
 
     # Suggestions
 
@@ -197,7 +121,7 @@ class Client:
         wish = {"k": k, "threshold": threshold, "band": band, "ancestors": ancestors}
         given = {name: value for name, value in wish.items() if value is not None}
         answer = self._ask("POST", "/predict", json={"texts": list(texts), **given})
-        return [[_made(SuggestedLabel, x) for x in row["labels"]] for row in answer["results"]]
+        return [[made(SuggestedLabel, x) for x in row["labels"]] for row in answer["results"]]
 
     def explain(self, text: str, label: str) -> dict[str, Any]:
         """Why a label, given by its id, is suggested for a text, or why not."""
@@ -222,11 +146,11 @@ class Client:
             total = answer["total"]
             offset += page
             for label in answer["labels"]:
-                yield _made(FoundLabel, label)
+                yield made(FoundLabel, label)
 
     def label(self, id: str) -> LabelDetails:
         """All that the run knows about a label."""
-        return _made(LabelDetails, self._ask("GET", _of(id)))
+        return made(LabelDetails, self._ask("GET", _of(id)))
 
     def add_label(
         self,
@@ -241,7 +165,7 @@ class Client:
         body = {"id": id, "name": name, "alt_names": list(alt_names), "examples": list(examples)}
         if description is not None:
             body["description"] = description
-        return _made(LabelDetails, self._ask("POST", "/labels", json=body))
+        return made(LabelDetails, self._ask("POST", "/labels", json=body))
 
     def change_label(
         self,
@@ -260,7 +184,7 @@ class Client:
             "examples": None if examples is None else list(examples),
         }
         given = {field: value for field, value in wish.items() if value is not None}
-        return _made(LabelDetails, self._ask("PATCH", _of(id), json=given))
+        return made(LabelDetails, self._ask("PATCH", _of(id), json=given))
 
     def remove_label(self, id: str) -> None:
         """Remove a label; it is never suggested again."""
@@ -309,13 +233,11 @@ class Client:
         wish = {"k": k, "threshold": threshold, "text": text, "id": id}
         given = {field: value for field, value in wish.items() if value is not None}
         params = {"name": path.name, "output": output, "wide": str(wide).lower(), **given}
-        return _made(
-            JobProgress, self._ask("POST", "/jobs", params=params, content=_bytes_of(path))
-        )
+        return made(JobProgress, self._ask("POST", "/jobs", params=params, content=_bytes_of(path)))
 
     def job(self, id: str) -> JobProgress:
         """How far a job is."""
-        return _made(JobProgress, self._ask("GET", f"/jobs/{quote(id, safe='')}"))
+        return made(JobProgress, self._ask("GET", f"/jobs/{quote(id, safe='')}"))
 
     def delete_job(self, id: str) -> None:
         """Cancel a job, or delete its result."""
@@ -323,14 +245,7 @@ class Client:
 
     def save_result(self, id: str, path: str | Path) -> None:
         """Write the result of a finished job to a file."""
-        address = f"{self._root}/jobs/{quote(id, safe='')}/result"
-        with self._in_words(), self._http.stream("GET", address) as answer:
-            if answer.is_error:
-                answer.read()
-            _check(answer)
-            with Path(path).open("wb") as file:
-                for piece in answer.iter_bytes():
-                    file.write(piece)
+        self._connection.save(f"/jobs/{quote(id, safe='')}/result", Path(path))
 
     def label_file(self, path: str | Path, output: str | Path, **wish: Any) -> JobProgress:  # noqa: ANN401
         """Label the documents of a file, wait for the end, and write the result to another.
@@ -359,60 +274,12 @@ class Client:
 
     def runs(self) -> list[str]:
         """The names of all runs of the service, the default first."""
-        answer = self._checked("GET", "/v1/runs")
+        answer = self._connection.checked("GET", "/v1/runs")
         return [run["name"] for run in answer.json()["runs"]]
 
     def reload(self) -> int:
         """Let the service load the run from disk again; returns its number of labels."""
         return int(self._ask("POST", "/reload")["labels"])
-
-    def _ask(self, method: str, path: str, **request: Any) -> Any:  # noqa: ANN401 - JSON is what it is
-        answer = self._checked(method, self._root + path, **request)
-        return answer.json() if answer.content else None
-
-    def _checked(self, method: str, address: str, **request: Any) -> httpx.Response:  # noqa: ANN401
-        """An answer that is no error, when there is room for the request."""
-        until = time.monotonic() + _PATIENCE
-        while True:
-            with self._in_words():
-                answer = self._http.request(method, address, **request)
-            wait = _wait(answer)
-            if wait is None or time.monotonic() + wait > until:
-                return _check(answer)
-            time.sleep(wait)
-
-    @contextmanager
-    def _in_words(self) -> Iterator[None]:
-        import httpx
-
-        try:
-            yield
-        except httpx.HTTPError as error:
-            raise ServiceError(
-                f"There was no answer from {self._http.base_url}: {error or type(error).__name__}. "
-                f"Check the address, and that `depl serve` is running."
-            ) from error
-
-
-def _wait(answer: httpx.Response) -> float | None:
-    """Seconds after which to try again, if the service has no room for the request now."""
-    said = answer.headers.get("retry-after", "")
-    return float(said) if answer.status_code in (429, 503) and said.isdigit() else None
-
-
-def _check(answer: httpx.Response) -> httpx.Response:
-    if not answer.is_error:
-        return answer
-    try:
-        message = answer.json()["error"]["message"]
-    except (ValueError, KeyError, TypeError):
-        message = f"The service answered with the status {answer.status_code}."
-    raise ServiceError(str(message), answer.status_code)
-
-
-def _made(kind: type[T], value: Mapping[str, Any]) -> T:
-    """An object with those fields that it knows: a newer service may send more."""
-    return kind(**{x.name: value[x.name] for x in fields(kind)})  # type: ignore[arg-type]
 
 
 def _of(label_id: str) -> str:
