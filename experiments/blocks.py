@@ -17,6 +17,7 @@ from paper import (
     PEERS,
     RECIPES,
     SEEN_ONLY,
+    SHORT,
     SYSTEMS,
     TABLE_6,
     WORSE_WITHOUT_NUMBERS,
@@ -86,7 +87,7 @@ def unseen(measured: Measured) -> str:
     pair = [measured.reports.get(s, {}) for s in ("fusion", SEEN_ONLY)]
     seeds = [seed for seed in pair[0] if seed in pair[1]]
     if not seeds:
-        return missing(["fusion", SEEN_ONLY])
+        return missing(s for s in ("fusion", SEEN_ONLY) if s not in measured.reports)
     k = measured.k
     keys = (f"macroF1@{k}_in_test", "R@10")
     names = (f"macro-F1@{k}", "R@10")
@@ -182,8 +183,13 @@ def per_seed(measured: Measured) -> str:
 
 def missing(systems: Iterable[str]) -> str:
     """Say what was not measured; nothing if all was."""
-    listed = [_name(s) for s in systems]
+    listed = [short_name(s) for s in systems]
     return f"Not measured yet: {', '.join(listed)}." if listed else ""
+
+
+def short_name(system: str) -> str:
+    """A system's name without what a row says of it."""
+    return SHORT.get(system) or _name(system)
 
 
 def _name(system: str) -> str:

@@ -2,7 +2,7 @@
 
     python experiments/compare.py data/debtags svm dismec
     python experiments/compare.py data/debtags pfastrexml --seed 0
-    python experiments/compare.py data/debtags lightxml aplc --seed 0
+    python experiments/compare.py data/debtags lightxml aplc lwan --seed 0
     python experiments/compare.py data/eurlex57k --recipe "paper's settings" --seed 0
     python experiments/compare.py --list
 
@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from corpora import repeated
 from measured import (
     RESULTS,
     add_system,
@@ -31,7 +32,7 @@ from measured import (
     keep_ranking,
     origin,
     read_systems,
-    tail_scores,
+    scores_apart,
 )
 from scipy.sparse import csr_array
 
@@ -42,7 +43,7 @@ from depl.evaluation.scores import evaluate
 
 DEPTH = 100  # of rankings: deep enough to hold several rare labels
 SPARSE = {"svm": "svm", "dismec": "DiSMEC", "pfastrexml": "PfastreXML"}
-NEURAL = {"lightxml": "LightXML", "aplc": "APLC"}
+NEURAL = {"lightxml": "LightXML", "aplc": "APLC", "lwan": "LWAN"}
 SYSTEMS = SPARSE | NEURAL
 SEEDLESS = ("dismec",)  # it finds the same optimum, whatever the order
 Settings = dict[str, Any]
@@ -98,22 +99,27 @@ def _measure(
         return
     asked = name if name in SYSTEMS else f'--recipe "{name}"'
     command = f"python experiments/compare.py data/{corpus} {asked}"
+    command += "" if seed is None else f" --seed {seed}"
     # What is not as published is said in the row.
-    changed = ", ".join(f"{key}={x}" for key, x in _given(args, name).items())
+    given = _given(args, name)
+    changed = ", ".join(f"{key}={x}" for key, x in given.items())
+    command += "".join(f" --set {name}.{key}={x}".replace(", ", ",") for key, x in given.items())
     libraries = () if name in SPARSE else ("torch", "transformers")
+    _, again = repeated(data.train.texts, data.dev.texts)
     start, cpu = time.perf_counter(), time.process_time()
     for title, ranking, settings in _rankings(name, data, args, vectors):
         report = evaluate(
             ranking, data.dev, train_counts=data.train.label_counts, n_train=len(data.train)
         )
         entry = {
-            "command": command if seed is None else f"{command} --seed {seed}",
+            "command": command,
             "seconds": round(time.perf_counter() - start, 1),
             "cpu_seconds": round(time.process_time() - cpu, 1),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            "hardware": origin(corpus)["hardware"],
             "settings": settings,
             **({"note": changed} if changed else {}),
-            "tail": tail_scores(ranking, data.dev, data.train.label_counts, len(data.train)),
+            **scores_apart(ranking, data.dev, data.train.label_counts, len(data.train), again),
             "report": report.to_json(bins=True),
         }
         add_system(path, origin(corpus, *libraries, seed=seed), title, entry)
@@ -159,6 +165,7 @@ def _sparse(name: str, data: Dataset, args: argparse.Namespace, vectors: Vectors
 def _fine_tuned(name: str, data: Dataset, args: argparse.Namespace) -> Found:
     from systems.aplc import APLC
     from systems.lightxml import LightXML
+    from systems.lwan import LWAN
 
     from depl.neural.distributed import Processes
     from depl.neural.encoder_files import find_encoder, load_encoder
@@ -170,6 +177,8 @@ def _fine_tuned(name: str, data: Dataset, args: argparse.Namespace) -> Found:
     model: Any
     if name == "lightxml":
         model = LightXML(bert, len(data.labels), seed=args.seed, **settings)
+    elif name == "lwan":
+        model = LWAN(bert, len(data.labels), seed=args.seed, **settings)
     else:
         model = APLC(bert, data.train.label_counts, seed=args.seed, **settings)
     ranking = model.to(Processes.launched("auto").device).fit(train, data.train.Y).rank(dev, DEPTH)
@@ -227,7 +236,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--recipe", action="append", default=[], help="a recipe of depl, as listed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--encoder", default="all-MiniLM-L6-v2")
-    parser.add_argument("--max-tokens", type=int, default=256, help="of LightXML and APLC")
+    parser.add_argument("--max-tokens", type=int, default=256, help="of fine-tuned systems")
     parser.add_argument("--out", type=Path, default=Path("runs/recipes"), help="where runs are")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE")

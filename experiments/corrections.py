@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import depl
-from depl.core.corpus import held_out_folds
+from depl.core.aside import held_out_folds
 from depl.evaluation.scores import evaluate
 
 CULLS = (0.01, 0.05, 0.1)

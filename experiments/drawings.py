@@ -20,17 +20,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_POINTS = 60  # of a curve: more are only noise to the eye
-# As in Figure 1, whose curves take the first colours; the linear peers share a grey.
-COLOUR = dict(zip((*CURVES, "de-ret", "depl+c"), COLOURS, strict=False))
+# As in Figure 1, whose curves take the first colours; the other peers share a grey.
+COLOUR = dict(zip((*CURVES, "depl+c"), COLOURS, strict=False))
+COLOUR["de-ret"] = COLOUR["depl"]  # both rank by labels' texts
 
 
 def figure_1(measured: Measured) -> str | None:
     """Macro-F1 from rare to common labels; None where there is nothing to draw."""
-    systems = [s for s in CURVES if s in measured.reports]
+    systems = curves(measured)
     reports = [mean_curve(list(measured.reports[s].values()), SYSTEMS[s]) for s in systems]
     if not reports:
         return None
     return svg(partial(draw_bins, reports=reports), "wide", legend=names(reports))
+
+
+def curves(measured: Measured) -> list[str]:
+    """The systems of Figure 1 that were measured label by label, not just as a whole."""
+    known = [(s, measured.reports.get(s, {}).values()) for s in CURVES]
+    return [s for s, reports in known if reports and all(r.bins for r in reports)]
 
 
 def together(n_bins: int) -> int:

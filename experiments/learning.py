@@ -1,13 +1,15 @@
 """How much of the gain of retraining is learnt from feedback that arrives in portions.
 
     python experiments/learning.py CORPUS --out FOLDER [--documents 4000] [--portions 10]
+        [--config sparse]
 
-Takes every n-th training document in the order of their ids and fits a run of the sparse recipe on
-the first half. The second half arrives in portions, whose labels are given as feedback. After each
-of them, three runs label the next portion: the first one as it was (stale), the same after
-``depl learn`` (learned), and one fitted on all documents so far (retrained). Bands and propensities
-are those of all documents so far, for all three. Seconds are of the processor: what others do on
-the machine does not count.
+Takes every n-th training document in the order of their ids and fits a run on the first half. The
+second half arrives in portions: the suggestions for each document are accepted or rejected, and
+missing labels added. After each of them, three runs
+label the next portion: the first one as it was (stale), the same after ``depl learn`` (learned),
+and one fitted on all documents so far (retrained). Bands and propensities are those of all
+documents so far, for all three. Seconds are of the processor: what others do on the machine does
+not count.
 
 Writes learning.json into FOLDER after every portion, and prints the means of all portions. A second
 call continues where the first stopped; ``--most`` stops after so many portions.
@@ -43,9 +45,10 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=4000)
     parser.add_argument("--portions", type=int, default=10)
     parser.add_argument("--most", type=int, default=1_000, help="portions to do in this call")
+    parser.add_argument("--config", default="sparse", help="sparse, cpu-frozen or small-gpu")
     parser.add_argument("--set", nargs="*", default=[], help="settings, as SECTION.KEY=VALUE")
     args = parser.parse_args()
-    config = depl.Config.load(None, args.set)
+    config = depl.Config.load(args.config, args.set)
     train = depl.read(args.corpus, splits=["train"]).train
     order = np.argsort(np.array(train.ids))
     some = np.linspace(0, len(order) - 1, min(args.documents, len(order))).astype(int)
@@ -58,7 +61,7 @@ def main() -> None:
     if not rows:
         shutil.rmtree(args.out, ignore_errors=True)
         fit(corpus.subset(half), stale, config)
-    warm_up(corpus, args.out / "warm-up")
+    warm_up(corpus, args.out / "warm-up", config)
     done = len(rows) // 3
     for number, (arrived, following) in list(enumerate(pairwise(rest), 1))[done:][: args.most]:
         learned, again = args.out / f"learned-{number}", args.out / f"retrained-{number}"
@@ -66,7 +69,7 @@ def main() -> None:
             shutil.rmtree(path, ignore_errors=True)
         before = args.out / f"learned-{number - 1}" if number > 1 else stale
         run = Run(shutil.copytree(before, learned))
-        give(run, corpus.subset(arrived))
+        give(run, corpus.subset(arrived), depl.Classifier.load(before))
         seen = corpus.subset(np.concatenate([half, *rest[:number]]))
         _, learning = timed(lambda run=run: learn(run))
         _, retraining = timed(lambda seen=seen, to=again: fit(seen, to, config))
@@ -87,11 +90,11 @@ def portions(n: int, fed: int) -> list[np.ndarray]:
     return [np.arange(n // 2), *np.array_split(np.arange(n // 2, n), fed + 1)]
 
 
-def warm_up(corpus: depl.Corpus, path: Path) -> None:
+def warm_up(corpus: depl.Corpus, path: Path, config: depl.Config) -> None:
     """Do all of it once on a little, so that nothing is compiled or loaded when it is timed."""
     shutil.rmtree(path, ignore_errors=True)
-    run = fit(corpus.subset(np.arange(200)), path)
-    give(run, corpus.subset(np.arange(200, 220)))
+    run = fit(corpus.subset(np.arange(200)), path, config)
+    give(run, corpus.subset(np.arange(200, 220)), depl.Classifier.load(path))
     learn(run)
 
 
@@ -101,11 +104,18 @@ def timed(act):
     return act(), time.process_time() - start
 
 
-def give(run: Run, corpus: depl.Corpus) -> None:
-    """Give the true labels of all documents as feedback."""
+def give(run: Run, corpus: depl.Corpus, model: depl.Classifier) -> None:
+    """Accept and reject the first five suggestions of every document, and add what is missing."""
     store = FeedbackStore(run.path, run.version())
-    for id, text, row in zip(corpus.ids, corpus.texts, corpus.Y, strict=True):
-        decisions = [Decision(corpus.labels[int(j)].id, "added") for j in row.indices]
+    shown = model.predict(corpus.texts, k=5).rows(model.labels)
+    for id, text, row, suggested in zip(corpus.ids, corpus.texts, corpus.Y, shown, strict=True):
+        true = dict.fromkeys(corpus.labels[int(j)].id for j in row.indices)
+        decisions = [
+            Decision(label.id, "accepted" if label.id in true else "rejected", float(p))
+            for label, p in suggested
+        ]
+        missing = [x for x in true if x not in {label.id for label, _ in suggested}]
+        decisions += [Decision(x, "added") for x in missing]
         store.add(text, decisions, id=id)
 
 

@@ -67,7 +67,8 @@ class Measured:
     reports : mapping of str to mapping
         By system and seed.
     entries : mapping of str to mapping
-        What else a file says of a system, by system and seed: its command, seconds, memory, note.
+        What else a file says of a system, by system and seed: its command, seconds, memory,
+        hardware, note.
     keywords : mapping or None
         What ``keyword_table.py`` wrote, if it did.
     theory : mapping or None
@@ -144,6 +145,7 @@ def read_results(folder: Path = RESULTS) -> dict[str, Measured]:
                 report = Report.from_json(entry["report"], system)
                 known.reports.setdefault(system, {})[found["seed"]] = report
                 others = {key: x for key, x in entry.items() if key != "report"}
+                others.setdefault("hardware", found.get("hardware", ""))
                 known.entries.setdefault(system, {})[found["seed"]] = others
         except (ValueError, KeyError, TypeError) as error:
             raise DeplError(
@@ -152,6 +154,24 @@ def read_results(folder: Path = RESULTS) -> dict[str, Measured]:
             ) from error
         corpora[corpus] = known
     return dict(sorted(corpora.items()))
+
+
+def scores_apart(
+    ranking: Ranking,
+    documents: Corpus,
+    train_counts: NDArray[np.integer],
+    n_train: int,
+    again: NDArray[np.bool_],
+) -> dict[str, dict[str, float]]:
+    """P@k and PSP@k on rare labels alone, and without the documents that repeat training ones."""
+    fresh = np.flatnonzero(~again)
+    inverse = inverse_propensities(train_counts, n_train)
+    best = ranking.top(max(KS)).indices[fresh]
+    scores = precision_and_psp(best, documents.Y[fresh], inverse, KS)
+    return {
+        "tail": tail_scores(ranking, documents, train_counts, n_train),
+        "fresh": {"documents": len(fresh)} | {key: round(x, 4) for key, x in scores.items()},
+    }
 
 
 def tail_scores(

@@ -22,6 +22,7 @@ import argparse
 import json
 import shutil
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,8 @@ def main() -> None:
     parser.add_argument("--documents", type=int, help="of the training split; all by default")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
+    if args.config != "sparse":
+        encode_once()
     data = depl.read(args.corpus, splits=["train", "dev"])
     config = depl.Config.load(args.config)
     rng = np.random.default_rng(args.seed)
@@ -80,6 +83,24 @@ def main() -> None:
     print("|" + " --- |" * (len(COLUMNS) + 1))
     for name, row in rows.items():
         print(f"| {name} | " + " | ".join(str(row.get(x, "")) for x in COLUMNS) + " |")
+
+
+def encode_once() -> None:
+    """Let every encoder keep the vectors of texts that it has encoded: each step asks again."""
+    import torch
+
+    from depl.neural.retriever import TextRetriever
+
+    encode, known = TextRetriever.encode, defaultdict(dict)
+
+    def remembered(self, texts):
+        own = known[id(self.retriever.encoder)]
+        new = [text for text in dict.fromkeys(texts) if text not in own]
+        if new:
+            own.update(zip(new, encode(self, new), strict=True))
+        return torch.stack([own[text] for text in texts]) if texts else encode(self, texts)
+
+    TextRetriever.encode = remembered
 
 
 def some(corpus: depl.Corpus, n: int | None, rng: np.random.Generator) -> depl.Corpus:

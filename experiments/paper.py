@@ -33,7 +33,11 @@ OTHERS = {
     "PfastreXML": "PfastreXML",
     "LightXML": "LightXML's algorithm on our encoder",
     "APLC": "APLC-XLNet's algorithm on our encoder",
+    "LWAN": "BERT-LWAN's algorithm on our encoder",
 }
+# What they are called where there is no row to explain them.
+SHORT = {**{peer: peer for peer in PEERS.values()}, **OTHERS, "LightXML": "LightXML"}
+SHORT |= {"APLC": "APLC-XLNet", "LWAN": "BERT-LWAN"}
 # The rows of Tables 3 and 4, and what readers know them by.
 SYSTEMS = {
     **{peer: PEER_TITLES.get(peer, peer) for peer in PEERS.values()},
@@ -61,7 +65,7 @@ BRANCHES = {
     "depl+c classifier": "its classifier alone",
 }
 SEEN_ONLY = "fusion, seen labels only"  # labels without a training document left out
-CURVES = ("svm", "classifier", "depl", "fusion")  # of Figure 1
+CURVES = ("svm", "classifier", "depl", "fusion", "XR-Transformer", "AttentionXML")  # of Figure 1
 # Figure 4: the length of a label's text, from none at all.
 LENGTHS = {
     "classifier": "none:\nclassifier",

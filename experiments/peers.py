@@ -18,7 +18,8 @@ import json
 import sys
 from pathlib import Path
 
-from measured import RESULTS, in_a_line, keep_ranking, origin, tail_scores, write_result
+from corpora import repeated
+from measured import RESULTS, in_a_line, keep_ranking, origin, scores_apart, write_result
 from paper import PEERS as NAMES
 
 import depl
@@ -69,6 +70,7 @@ def main() -> None:
     chosen = dict(x.split("=", 1) for x in args.set)
     if "xrtransformer" in wanted:
         chosen.setdefault("encoder", str(_encoder()))
+    _, again = repeated(train.texts, dev.texts)
     for name in wanted:
         result = kept.get(name) or run_peer(name, work, threads=args.threads, **chosen)
         report, ranking = score(result, train, dev), Ranking(*result.read_predictions())
@@ -78,9 +80,10 @@ def main() -> None:
             "seconds": round(result.train_seconds, 1),
             "cpu_seconds": round(result.more["train_cpu_seconds"], 1),
             "peak_memory_mb": round(result.peak_rss_mb),
+            "hardware": result.more.get("hardware", facts["hardware"]),
             "settings": result.settings,
             **({"note": result.more["note"]} if result.more.get("note") else {}),
-            "tail": tail_scores(ranking, dev, train.label_counts, len(train)),
+            **scores_apart(ranking, dev, train.label_counts, len(train), again),
             "report": report.to_json(bins=True),
         }
         facts["versions"][PEERS[name].environment.split("_")[0]] = result.version

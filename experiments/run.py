@@ -20,7 +20,17 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from measured import RESULTS, add_system, in_a_line, origin, read_systems, tail_scores, value
+from corpora import repeated
+from measured import (
+    RESULTS,
+    add_system,
+    in_a_line,
+    keep_ranking,
+    origin,
+    read_systems,
+    scores_apart,
+    value,
+)
 from paper import SEEN_ONLY
 
 import depl
@@ -85,6 +95,7 @@ def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, A
     }
     command = f"python experiments/run.py {args.experiment} data/{name}"
     counts, n_train = run.train_counts()
+    _, again = repeated(data.train.texts, data.dev.texts)
 
     def keep(system: str, ranking: Ranking, seconds: float | None) -> None:
         dev, known = aligned_with_counts(data.dev, run.labels, counts)
@@ -92,10 +103,11 @@ def measure(experiment: dict[str, Any], args: argparse.Namespace) -> dict[str, A
         entry = {
             "command": f"{command} --seed {args.seed}",
             "seconds": seconds,
-            "tail": tail_scores(ranking, dev, known, n_train),
+            **scores_apart(ranking, dev, known, n_train, again),
             "report": report.to_json(bins=True),
         }
         add_system(path, facts, system, entry)  # at once: the next one may take minutes
+        keep_ranking(args.out / "recipes" / data.name, system, args.seed, ranking)
         print(f"{name} seed {args.seed}  {system}: {in_a_line(report)}", flush=True)
 
     parts = {s + suffix: part for part, s in PARTS.items() if s + suffix in wanted}

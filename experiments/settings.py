@@ -15,7 +15,7 @@ NOT_THERE = "not in the paper"
 # Settings that change no suggestion, or only where and how fast it is made.
 TECHNICAL = {
     *("seed", "threads", "device", "checkpoint_seconds", "tensorboard", "encoder.int8"),
-    *("classifier.accumulate", "retrieval.accumulate"),
+    *("classifier.accumulate", "retrieval.accumulate", "reranker.accumulate"),
 }
 # What the paper says, and why a recipe has something else.
 PAPER: dict[str, tuple[str, str]] = {
@@ -68,6 +68,14 @@ PAPER: dict[str, tuple[str, str]] = {
     "retrieval.patience": (NOT_SAID, ""),
     "neighbours.k": (NOT_THERE, ""),
     "neighbours.sharpness": (NOT_THERE, ""),
+    "reranker.candidates": (NOT_THERE, "slow without a GPU; `best-gpu` has 40"),
+    "reranker.epochs": (NOT_THERE, ""),
+    "reranker.batch_size": (NOT_THERE, ""),
+    "reranker.encoder_lr": (NOT_THERE, ""),
+    "reranker.head_lr": (NOT_THERE, ""),
+    "reranker.negatives": (NOT_THERE, ""),
+    "reranker.documents": (NOT_THERE, ""),
+    "reranker.max_tokens": (NOT_THERE, ""),
     "fusion.depth": (NOT_THERE, ""),
     "fusion.candidates": (NOT_THERE, ""),
     "fusion.head_loss": (NOT_THERE, ""),

@@ -2,10 +2,10 @@
 
     python experiments/significance.py data/debtags svm DiSMEC PfastreXML [--seed 0]
 
-compares the first with each of the others. The rankings are those that compare.py and peers.py
-kept. For P@k and PSP@k it prints both systems, their difference and its 95 % interval over 2,000
-samples of documents, the same documents for both; then the same without dev documents that repeat a
-training document (see corpora.py). The differences go into
+compares the first with each of the others. The rankings are those that compare.py, peers.py and
+run.py kept. For P@k and PSP@k it prints both systems, their difference and its 95 % interval over
+2,000 samples of documents, the same documents for both; then the same without dev documents that
+repeat a training document (see corpora.py). The differences go into
 experiments/results/<corpus>-significance.json.
 """
 

@@ -22,41 +22,49 @@ CLAIMS = (
     ("depl+c", "classifier"),
     ("depl+c", "svm"),
 )
-TAIL_METRICS = tuple(f"{metric}@{k}" for metric in ("P", "PSP") for k in KS)
+METRICS = tuple(f"{metric}@{k}" for metric in ("P", "PSP") for k in KS)
 
 
 def tail_table(measured: Measured) -> str:
     """P@k and PSP@k over labels with 1 to 9 training documents alone."""
-    found = _having(measured, "tail")
+    told = "{:,} dev documents carry such a label; all other labels and documents are left out, of "
+    return _apart(measured, "tail", told + "the rankings, too.")
+
+
+def fresh_table(measured: Measured) -> str:
+    """P@k and PSP@k without dev documents that repeat training documents."""
+    return _apart(measured, "fresh", "{:,} dev documents repeat no training document.")
+
+
+def _apart(measured: Measured, key: str, told: str) -> str:
+    found = _having(measured, key)
     if not found:
         return f"Not measured yet: {measured.corpus}."
-    columns = {s: [fmean(x["tail"][m] for x in e.values()) for m in TAIL_METRICS] for s, e in found}
+    columns = {s: [fmean(x[key][m] for x in e.values()) for m in METRICS] for s, e in found}
     best = [max(values) for values in zip(*columns.values(), strict=True)]
-    lines = [row(["", *TAIL_METRICS]), "|" + " --- |" * (1 + len(TAIL_METRICS))]
+    lines = [row(["", *METRICS]), "|" + " --- |" * (1 + len(METRICS))]
     for system, values in columns.items():
         pairs = zip(values, best, strict=True)
         cells = [f"**{x:.2f}**" if round(x, 2) == round(top, 2) else f"{x:.2f}" for x, top in pairs]
         lines.append(row([title(measured, system), *cells]))
-    documents = {x["tail"]["documents"] for _, entries in found for x in entries.values()}
-    note = paragraph(
-        f"{max(documents):,} dev documents carry such a label; all other labels and documents are "
-        "left out, of the rankings, too.",
-        missing(s for s in SYSTEMS if s not in columns),
-    )
+    documents = {x[key]["documents"] for _, entries in found for x in entries.values()}
+    absent = missing(s for s in SYSTEMS if s not in columns)
+    note = paragraph(told.format(max(documents)), absent)
     return "\n".join(lines) + "\n\n" + note
 
 
 def cost_table(measured: Measured) -> str:
-    """CPU seconds, memory and the command of every system that was measured with them."""
-    found = [(s, e) for s, e in _having(measured, "peak_memory_mb") if _all_have(e, "cpu_seconds")]
+    """CPU seconds, memory, machine and command of every system that was measured with them."""
+    found = _having(measured, "peak_memory_mb", "cpu_seconds")
     if not found:
         return f"Not measured yet: {measured.corpus}."
-    lines = [row(["", "CPU seconds", "peak memory, MB", "command"]), "|" + " --- |" * 4]
+    lines = [row(["", "CPU seconds", "peak memory, MB", "on", "command"]), "|" + " --- |" * 5]
     for system, entries in found:
         seconds = fmean(x["cpu_seconds"] for x in entries.values())
         memory = max(x["peak_memory_mb"] for x in entries.values())
-        command = next(iter(entries.values()))["command"].removeprefix("python experiments/")
-        cells = [f"{seconds:,.0f}", f"{memory:,.0f}", f"`{command}`"]
+        first = next(iter(entries.values()))
+        command = first["command"].removeprefix("python experiments/")
+        cells = [f"{seconds:,.0f}", f"{memory:,.0f}", first["hardware"], f"`{command}`"]
         lines.append(row([title(measured, system), *cells]))
     return "\n".join(lines)
 
@@ -111,14 +119,11 @@ def title(measured: Measured, system: str) -> str:
     return f"{SYSTEMS[system]}; {note}" if note else SYSTEMS[system]
 
 
-def _having(measured: Measured, key: str) -> list[tuple[str, Mapping[Seed, Mapping[str, Any]]]]:
-    """The systems of the tables whose entries have something."""
+def _having(measured: Measured, *keys: str) -> list[tuple[str, Mapping[Seed, Mapping[str, Any]]]]:
+    """The systems of the tables that have something, with the seeds that have it."""
     known = [(s, measured.entries.get(s, {})) for s in SYSTEMS]
-    return [(s, entries) for s, entries in known if entries and _all_have(entries, key)]
-
-
-def _all_have(entries: Mapping[Seed, Mapping[str, Any]], key: str) -> bool:
-    return all(key in entry for entry in entries.values())
+    found = [(s, {n: x for n, x in e.items() if all(key in x for key in keys)}) for s, e in known]
+    return [(s, entries) for s, entries in found if entries]
 
 
 def gradients_of(measured: Measured) -> str:

@@ -5,8 +5,8 @@
 
 What stands between ``<!-- results: NAME -->`` and ``<!-- end -->`` is replaced. NAME is settings,
 table1, figure3, figure4, or one of summary, recipes, unseen, table3, table4, table6, seeds,
-branches, tail, costs, claims, significance, gradients, figure1, table5, keywords and theory with a
-corpus behind it: table3-eurlex57k. Figures go to docs/images.
+branches, tail, fresh, costs, claims, significance, gradients, figure1, table5, keywords and theory
+with a corpus behind it: table3-eurlex57k. Figures go to docs/images.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "seeds": blocks.per_seed,
     "branches": blocks.recipe_branches,
     "tail": system_blocks.tail_table,
+    "fresh": system_blocks.fresh_table,
     "costs": system_blocks.cost_table,
     "gradients": system_blocks.gradients_of,
     "significance": system_blocks.significance_table,
@@ -140,7 +141,7 @@ def block(name: str, corpora: Mapping[str, Measured], images: str) -> tuple[str,
 
 
 def _figure_1(measured: Measured) -> tuple[str, str]:
-    systems = [s for s in CURVES if s in measured.reports]
+    systems = drawings.curves(measured)
     if not systems:
         return "", ""
     n = drawings.together(len(next(iter(measured.reports[systems[0]].values())).bins))
@@ -179,7 +180,8 @@ def _tail_figure(
         if rows
     ]
     absent = [
-        f"{', '.join(SYSTEMS.get(s, s) for s in systems if s not in rows)} on {corpora[name].title}"
+        f"on {corpora[name].title} "
+        + ", ".join(blocks.short_name(s) for s in systems if s not in rows)
         for name, rows in found.items()
         if len(rows) < len(systems)
     ]

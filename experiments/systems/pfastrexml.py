@@ -108,7 +108,9 @@ def separator(indptr, terms, values, rows, sides, place, C):  # type: ignore[no-
     place[used] = -1
     sign = 2.0 * sides - 1.0
     share = sides.sum() / len(rows)
-    cost = np.where(sides == 1, C / max(share, 1e-12), C / max(1.0 - share, 1e-12))
+    cost = np.empty(len(rows))
+    for i in range(len(rows)):
+        cost[i] = C / max(share if sides[i] == 1 else 1.0 - share, 1e-12)
     margin = np.zeros(len(rows))
     pull = 0.5 * cost * sign  # minus the slope of a document's loss: changes with its margin alone
     weight = np.zeros(len(used))
