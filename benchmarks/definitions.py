@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 
 import depl
-from depl.core.corpus import Corpus, Label, LabelSet, among, true_pairs
+from depl.core.corpus import Corpus, Label, LabelSet
+from depl.core.indicator import among, true_pairs
 from depl.core.ranking import Ranking
 from depl.evaluation.bands import BANDS, band_of
 from depl.model.classifier import Classifier

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -20,22 +21,24 @@ from itertools import count
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from benchmarks.killing import SIGNALS, Kills, alive, contents, journal
+from benchmarks.killing import SIGNALS, Kills, Start, alive, contents, depl, journal
 
 from depl import Client, DeplError
 from depl.labels.feedback import FeedbackStore
 
-_TOKEN = "t" * 32
+TOKEN = "t" * 32
 
 
-def serve_trial(run: Path, kills: Kills, rng: random.Random, folder: Path) -> Counter[str]:
+def serve_trial(
+    start: Start, run: Path, kills: Kills, rng: random.Random, folder: Path
+) -> Counter[str]:
     """End a service while clients edit labels and give feedback; count what is lost of either."""
     copy = Path(shutil.copytree(run, folder / "served"))
     counts: Counter[str] = Counter()
     said = _Acknowledged()
     while kills.more(counts):
         number = rng.choice(SIGNALS)
-        counts[_served_once(copy, number, rng.uniform(0.1, 2), said)] += 1
+        counts[_served_once(start, copy, number, rng.uniform(0.05, 1), said)] += 1
         kept = {entry.key for entry in FeedbackStore(copy).history()}
         counts["LOST edits"] = len(said.edits - journal(copy))
         counts["LOST feedback"] = len(said.feedback - kept)
@@ -64,42 +67,42 @@ class _Acknowledged:
         self.feedback.add(key)
 
 
-def _served_once(run: Path, number: signal.Signals, after: float, said: _Acknowledged) -> str:
-    command = [sys.executable, "-m", "depl", "serve", str(run), "--port", "0"]
-    environment = os.environ | {"DEPL_TOKEN": _TOKEN}
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment
-    )
-    assert process.stderr is not None
-    address = re.search(r"http://\S+", line := process.stderr.readline())
-    if address is None:
-        process.kill()
-        return f"did not start: {line}{process.stderr.read()[-300:]}"
-    over = threading.Event()
-    clients = [
-        threading.Thread(target=_keep_asking, args=(address[0].rstrip("/"), do, over))
-        for do in (said.edit, said.judge, said.judge)
-    ]
-    for thread in clients:
-        thread.start()
-    time.sleep(after)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=120)
-    over.set()
-    for thread in clients:
-        thread.join()
-    if left := alive(process.pid):
-        return f"left {len(left)} processes"
-    # A service that was told to stop has done what it should.
-    wanted = -number if number == signal.SIGKILL else 0
-    if process.returncode != wanted or "Traceback" in err:
-        return f"exit code {process.returncode} after {number.name}: {err[-300:]}"
-    return "killed"
+def _served_once(
+    start: Start, run: Path, number: signal.Signals, after: float, said: _Acknowledged
+) -> str:
+    command = depl(start, "serve", str(run), "--port", "0")
+    with tempfile.TemporaryFile("w+") as out, tempfile.NamedTemporaryFile("w+") as err:
+        process = command(out, err)
+        log = Path(err.name)
+        while not (address := re.search(r"http://\S+(?=/\s)", log.read_text())):
+            if process.poll() is not None:
+                return f"did not start: {log.read_text()[-300:]}"
+            time.sleep(0.01)
+        over = threading.Event()
+        clients = [
+            threading.Thread(target=_keep_asking, args=(address[0], do, over))
+            for do in (said.edit, said.judge, said.judge)
+        ]
+        for thread in clients:
+            thread.start()
+        time.sleep(after)
+        process.send_signal(number)
+        code = process.wait(timeout=120)
+        over.set()
+        for thread in clients:
+            thread.join()
+        if left := alive(process.pid):
+            return f"left {len(left)} processes"
+        # A service that was told to stop has done what it should.
+        wanted = -number if number == signal.SIGKILL else 0
+        if code != wanted or "Traceback" in log.read_text():
+            return f"exit code {code} after {number.name}: {log.read_text()[-300:]}"
+        return "killed"
 
 
 def _keep_asking(address: str, do: object, over: threading.Event) -> None:
     assert callable(do)
-    with Client(address, token=_TOKEN) as client, suppress(DeplError):
+    with Client(address, token=TOKEN) as client, suppress(DeplError):
         while not over.is_set():
             do(client)
 

@@ -15,7 +15,7 @@ import time
 import numpy as np
 import torch
 
-from depl.core.corpus import indicator
+from depl.core.indicator import indicator
 from depl.core.ranking import Ranking
 from depl.neural.encoder import encode
 from depl.neural.encoder_files import DEFAULT_ENCODER, find_encoder, load_encoder

@@ -2,7 +2,7 @@
 
     python benchmarks/serve.py RUN CORPUS [--clients 64] [--seconds 60] [--max-batch 32]
     python benchmarks/serve.py RUN CORPUS --workers 2 [--clients 64] [--seconds 60]
-    python benchmarks/serve.py RUN CORPUS --endurance [--clients 64] [--seconds 180]
+    python benchmarks/serve.py RUN CORPUS --endurance [--clients 64] [--seconds 180] [--pause 0]
 
 RUN is what `depl fit` wrote; the documents come from the dev split of CORPUS. Every client sends
 one document, waits for the 5 labels, and sends the next. The service runs as its own process on the
@@ -10,10 +10,14 @@ same machine. Latencies are what the clients see.
 
 By default the service runs twice, with `--max-batch 1` and with batches, and the two are compared.
 With `--workers N` it runs with one process and with N, in turns, four times in all. Requests then
-hold 8 documents each: the clients run on the same cores, and must not be what is measured.
+hold 8 documents each: the clients run on the same cores, and must not be what is measured. The CPU
+seconds of the service alone are counted as well: documents for each of them do not depend on what
+else the machine does, and `cores` says how many the service had.
 With `--endurance` it runs once, for longer: every tenth request asks for an explanation and every
 twentieth searches labels, and the memory of the service is read every second. Its figure after the
-first third is compared with that at the end.
+first third, or after five minutes if that is sooner, is compared with that at the end. With
+`--pause` every client rests so many seconds between an answer and its next request. A memory that
+grew by more than 5 %, or a p99 of more than 10 times the p50, ends it with exit code 1.
 
 An answer other than 200, or one without labels, counts as an error and ends the benchmark with exit
 code 1. A 503 with Retry-After does not: the queue is full, and the client waits as long as it says.
@@ -35,10 +39,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.memory import cpu_seconds
 
 import depl
 
@@ -57,6 +65,7 @@ class Load:
     latencies: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     full: int = 0  # answers 503 with Retry-After
+    cpu: float = 0.0  # seconds that the service took meanwhile
 
     def milliseconds(self, percentile: float) -> float:
         """So many per cent of the requests were answered within this time."""
@@ -68,9 +77,16 @@ class Load:
         return len(self.latencies) / self.seconds
 
 
+class Service(NamedTuple):
+    """A service that runs."""
+
+    address: str
+    process: int
+
+
 @contextmanager
-def service(run: Path, *options: str) -> Iterator[str]:
-    """Run `depl serve` on a free port; gives its address."""
+def service(run: Path, *options: str) -> Iterator[Service]:
+    """Run `depl serve` on a free port."""
     command = [sys.executable, "-m", "depl", "serve", str(run), "--port", "0", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -78,16 +94,16 @@ def service(run: Path, *options: str) -> Iterator[str]:
             address = re.search(r"http://\S+", line)
             if address is None:
                 sys.exit(f"The service did not start: {line}{process.stderr.read()}")
-            yield address[0]
+            yield Service(address[0], process.pid)
         finally:
             process.terminate()
             process.wait()
 
 
 async def put_under_load(
-    address: str, request: Callable[[int], bytes], clients: int, seconds: float
+    address: str, request: Callable[[int], bytes], clients: int, seconds: float, pause: float = 0.0
 ) -> Load:
-    """Let the clients ask for some seconds; every one has a request open all the time.
+    """Let the clients ask for some seconds; without a pause, every one has a request open always.
 
     They speak HTTP by hand: a complete client library takes more CPU time a request than the
     service, and would be what is measured.
@@ -97,7 +113,8 @@ async def put_under_load(
     start = time.perf_counter()
     end = start + seconds
 
-    async def ask_and_ask() -> None:
+    async def ask_and_ask(first: float) -> None:
+        await asyncio.sleep(first)
         reader, writer = await asyncio.open_connection(host, int(port))
         while time.perf_counter() < end:
             begun = time.perf_counter()
@@ -111,15 +128,17 @@ async def put_under_load(
             load.latencies.append(time.perf_counter() - begun)
             if status != 200 or not is_useful(json.loads(body)):
                 load.errors.append(f"{status}: {body[:200]!r}")
+            if pause:
+                await asyncio.sleep(pause)
         writer.close()
 
-    async def client() -> None:
+    async def client(number: int) -> None:
         try:
-            await ask_and_ask()
+            await ask_and_ask(number * pause / clients)
         except (OSError, EOFError, ValueError) as error:
             load.errors.append(repr(error))
 
-    await asyncio.gather(*(client() for _ in range(clients)))
+    await asyncio.gather(*(client(i) for i in range(clients)))
     load.seconds = time.perf_counter() - start
     return load
 
@@ -191,7 +210,7 @@ def compare(args: argparse.Namespace, texts: list[str]) -> list[str]:
     loads = {}
     for name, size in (("one by one", 1), ("batched", args.max_batch)):
         console.print(f"[dim]{name} …[/]")
-        with service(args.run, "--max-batch", str(size)) as address:
+        with service(args.run, "--max-batch", str(size)) as (address, _):
             load = asyncio.run(
                 put_under_load(
                     address,
@@ -217,46 +236,58 @@ def compare(args: argparse.Namespace, texts: list[str]) -> list[str]:
 def compare_workers(args: argparse.Namespace, texts: list[str]) -> list[str]:
     """Put services of one and of several processes under load, in turns; the errors."""
     title = f"{args.run.resolve().name}: {args.clients} clients, {args.seconds:g} s each"
-    table = Table("workers", "documents/s", "p50 ms", "p99 ms", "errors", title=title, box=None)
+    columns = ("workers", "documents/s", "documents/CPU s", "cores", "p50 ms", "p99 ms", "errors")
+    table = Table(*columns, title=title, box=None)
     chunks = [texts[i : i + TEXTS] for i in range(0, len(texts) - TEXTS + 1, TEXTS)]
     requests = [prediction(*chunk) for chunk in chunks]
     loads: dict[int, list[Load]] = {1: [], args.workers: []}
     for workers in (1, args.workers) * 2:
         console.print(f"[dim]{workers} …[/]")
-        with service(args.run, "--max-batch", str(args.max_batch), "--workers", str(workers)) as at:
+        options = ("--max-batch", str(args.max_batch), "--workers", str(workers))
+        with service(args.run, *options) as (address, process):
+            before = cpu_seconds(process)
             load = asyncio.run(
                 put_under_load(
-                    at, lambda i: requests[i % len(requests)], args.clients, args.seconds
+                    address, lambda i: requests[i % len(requests)], args.clients, args.seconds
                 )
             )
+            load.cpu = cpu_seconds(process) - before
         loads[workers].append(load)
         table.add_row(
             str(workers),
             f"{TEXTS * load.throughput:,.1f}",
+            f"{TEXTS * len(load.latencies) / load.cpu:,.1f}",
+            f"{load.cpu / load.seconds:.2f}",
             *(f"{load.milliseconds(p):,.0f}" for p in (50, 99)),
             str(len(load.errors)),
         )
-    one, several = (statistics.mean(x.throughput for x in found) for found in loads.values())
-    console.print(table, f"{args.workers} workers : 1 worker = {several / one:.2f}", sep="\n")
+    console.print(table)
+    for what, of in (
+        ("documents/s", lambda x: x.throughput),
+        ("documents/CPU s", lambda x: len(x.latencies) / x.cpu),
+    ):
+        one, several = (statistics.mean(map(of, found)) for found in loads.values())
+        console.print(f"{what}, {args.workers} workers : 1 worker = {several / one:.2f}")
     return [error for found in loads.values() for load in found for error in load.errors]
 
 
 def endure(args: argparse.Namespace, texts: list[str]) -> list[str]:
     """Put one service under load for longer, and watch its memory; the errors."""
-    with service(args.run, "--max-batch", str(args.max_batch)) as address:
+    with service(args.run, "--max-batch", str(args.max_batch)) as (address, _):
         with urllib.request.urlopen(f"{address}v1/labels?sort=count&limit=50") as answer:
             labels = [label["id"] for label in json.load(answer)["labels"]]
 
         async def trial() -> tuple[Load, list[float]]:
             watching = asyncio.create_task(watch_memory(address))
             request = mixture(texts, labels)
-            load = await put_under_load(address, request, args.clients, args.seconds)
+            load = await put_under_load(address, request, args.clients, args.seconds, args.pause)
             watching.cancel()
             return load, (await asyncio.gather(watching))[0]
 
         load, memory = asyncio.run(trial())
-    third = len(memory) // 3
-    early = statistics.median(memory[third : third + 10])
+    warm = min(args.seconds / 3, 300)
+    first = round(len(memory) * warm / args.seconds)
+    early = statistics.median(memory[first : first + 10])
     late = statistics.median(memory[-10:])
     p50, p99 = load.milliseconds(50), load.milliseconds(99)
     title = f"{args.run.resolve().name}: {args.clients} clients for {args.seconds:g} s"
@@ -270,13 +301,15 @@ def endure(args: argparse.Namespace, texts: list[str]) -> list[str]:
         ("p50, p99 (ms)", f"{p50:,.0f}, {p99:,.0f}"),
         ("p99 / p50", f"{p99 / p50:.1f}"),
         ("memory before the load (MB)", f"{memory[0]:,.0f}"),
-        ("after a third of the time (MB)", f"{early:,.0f}"),
+        (f"after {warm:,.0f} s (MB)", f"{early:,.0f}"),
         ("at the end (MB)", f"{late:,.0f}"),
-        ("growth from a third to the end", f"{late / early - 1:+.1%}"),
+        ("growth since then", f"{late / early - 1:+.1%}"),
     ):
         table.add_row(name, figure)
     console.print(table)
-    return load.errors
+    missed = ["the memory grew by more than 5 %"] if late > 1.05 * early else []
+    missed += ["p99 is more than 10 times p50"] if p99 > 10 * p50 else []
+    return load.errors + missed
 
 
 async def watch_memory(address: str) -> list[float]:
@@ -301,6 +334,7 @@ def main() -> None:
     parser.add_argument("--max-batch", type=int, default=32)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--endurance", action="store_true")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds, with --endurance")
     args = parser.parse_args()
     args.seconds = args.seconds or (180 if args.endurance else 60)
     texts = depl.read(args.corpus, splits=["dev"]).dev.texts

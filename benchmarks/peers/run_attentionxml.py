@@ -5,18 +5,20 @@ over the words, and all share the layers that score what it gathers. Published s
 documents a step, 30 epochs, learning rate 1e-3, 500 words of a document. GloVe's vectors are not to
 be had here: they are trained by word2vec on the training texts. LibMultiLabel's trainer is replaced
 by a loop of ours, which puts documents of similar length into a step, and after an interruption
-continues with the epoch that it was in.
+continues with the last epoch that it kept.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from argparse import Namespace
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from gensim.models import Word2Vec
 from libmultilabel.nn.data_utils import PAD, UNK, tokenize
@@ -34,7 +36,9 @@ from runner_io import (
     write_report,
 )
 
-EPOCHS = 30
+EPOCHS, STEP = 30, 40
+START = time.perf_counter()
+KEEP_SECONDS = 60.0  # between two states that are kept: writing one takes a while, too
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 Batch = dict[str, torch.Tensor]
 
@@ -44,6 +48,7 @@ def main() -> None:
     args = _parse()
     torch.manual_seed(args.seed)
     torch.set_num_threads(args.threads)
+    torch.set_float32_matmul_precision("high")  # TF32 where a GPU has it
     rng = np.random.default_rng(args.seed)
     Y, columns = seen_labels(load_matrix(args.work, "Y_train"))
     train = [tokenize(x.text)[: args.max_words] for x in load_texts(args.work, "train")]
@@ -63,7 +68,7 @@ def main() -> None:
     model.to(DEVICE)
     chosen = np.sort(rng.permutation(len(train))[: args.documents])
     ids = [_ids(train[i], known) for i in chosen]
-    taught = _teach(model, ids, Y[chosen], rng, args)
+    taught, epochs = _teach(model, ids, Y[chosen], rng, args)
 
     dev = [_ids(tokenize(x.text)[: args.max_words], known) for x in load_texts(args.work, "dev")]
     with measured() as predict:
@@ -80,24 +85,26 @@ def main() -> None:
         version=version("libmultilabel"),
         settings=settings(args),
         stages={"train": done, "predict": predict},
-        note=_note(len(chosen), len(train), args.epochs),
+        note=_note(len(chosen), len(train), epochs, args.batch_size),
     )
 
 
 def _parse() -> Namespace:
     parser = command_line("Train and predict with AttentionXML.")
     parser.add_argument("--epochs", type=int, default=EPOCHS)
+    parser.add_argument("--seconds", type=float, help="of the run; no later epoch begins")
     parser.add_argument("--documents", type=int, help="train on so many; on all when not given")
     parser.add_argument("--max-words", type=int, default=500)
-    parser.add_argument("--batch-size", type=int, default=40)
+    parser.add_argument("--batch-size", type=int, default=STEP)
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
 
-def _note(documents: int, all_documents: int, epochs: int) -> str:
-    """What is less than published."""
+def _note(documents: int, all_documents: int, epochs: int, step: int) -> str:
+    """What is not as published."""
     said = [f"{documents:,} documents"] if documents < all_documents else []
     said += [f"{epochs} of {EPOCHS} epochs"] if epochs < EPOCHS else []
+    said += [f"{step} documents a step"] if step != STEP else []
     return ", ".join(said)
 
 
@@ -109,29 +116,33 @@ def _ids(words: list[str], known: dict[str, int]) -> torch.Tensor:
 def _teach(
     model: torch.nn.Module,
     documents: list[torch.Tensor],
-    Y: np.ndarray,
+    Y: sp.csr_matrix,
     rng: np.random.Generator,
     args: Namespace,
-) -> Stage:
+) -> tuple[Stage, int]:
     """Train in place; time and memory of all epochs, those before an interruption included."""
-    kept = args.work / "attentionxml.pt"
-    asked = json.dumps(settings(args) | {"epochs": None}, sort_keys=True)
+    kept, last_kept = args.work / "attentionxml.pt", time.perf_counter()
+    asked = json.dumps(settings(args) | {"epochs": None, "seconds": None}, sort_keys=True)
     optimizer = model.configure_optimizers()
-    total, first = Stage(), 0
+    total, first, done = Stage(), 0, 0
     if kept.exists():
         state = torch.load(kept, map_location=DEVICE, weights_only=True)
         if state["asked"] == asked and state["epoch"] <= args.epochs:
             model.load_state_dict(state["model"])
             optimizer.load_state_dict(state["optimizer"])
             total, first = Stage(*state["stage"]), state["epoch"]
+            done = first
     model.train()
     for epoch in range(args.epochs):
         batches = list(_batches(documents, args.batch_size, rng))
         if epoch < first:
             continue
+        needed = total.seconds / done if done else 0.0  # for one more epoch
+        if args.seconds and time.perf_counter() - START + needed > args.seconds:
+            break
         with measured() as stage:
             for rows in batches:
-                loss, _ = model.shared_step(_batch(documents, rows, Y[rows].toarray()))
+                loss, _ = model.shared_step(_batch(documents, rows, Y))
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()
                 torch.nn.utils.clip_grad_value_(model.parameters(), 0.5)
@@ -139,10 +150,13 @@ def _teach(
         total.seconds += stage.seconds
         total.cpu_seconds += stage.cpu_seconds
         total.peak_rss_mb = max(total.peak_rss_mb, stage.peak_rss_mb)
-        print(f"epoch {epoch + 1}: loss {float(loss):.4f}, {stage.seconds:.0f} s", flush=True)
-        _keep(kept, asked, epoch + 1, total, model, optimizer)
+        done = epoch + 1
+        print(f"epoch {done}: loss {float(loss.detach()):.4f}, {stage.seconds:.0f} s", flush=True)
+        if time.perf_counter() - last_kept > KEEP_SECONDS:
+            _keep(kept, asked, done, total, model, optimizer)
+            last_kept = time.perf_counter()
     model.eval()
-    return total
+    return total, done
 
 
 def _keep(
@@ -177,13 +191,18 @@ def _batches(
         yield steps[i]
 
 
-def _batch(documents: list[torch.Tensor], rows: np.ndarray, labels: np.ndarray | None) -> Batch:
+def _batch(documents: list[torch.Tensor], rows: np.ndarray, Y: sp.csr_matrix | None) -> Batch:
     texts = [documents[i] for i in rows]
     batch = {
         "text": torch.nn.utils.rnn.pad_sequence(texts, batch_first=True).to(DEVICE),
         "length": torch.tensor([len(x) for x in texts]),
     }
-    return batch if labels is None else batch | {"label": torch.from_numpy(labels).to(DEVICE)}
+    if Y is None:
+        return batch
+    carried = Y[rows].tocoo()  # made dense on the device: fewer bytes to move
+    labels = torch.zeros(carried.shape, device=DEVICE)
+    labels[torch.from_numpy(carried.row).long(), torch.from_numpy(carried.col).long()] = 1.0
+    return batch | {"label": labels}
 
 
 @torch.inference_mode()

@@ -34,9 +34,9 @@ def main() -> None:
     chosen = {} if args.C is None else {"C": args.C}
     if args.labels:  # an objective belongs to the optimum, before the correction for ranking
         chosen |= {"rare_bonus": 0.0}
-    svm = linear_model(Y, args.solver, loss=args.loss, n_threads=args.threads, **chosen)
+    svm = linear_model(args.solver, loss=args.loss, n_threads=args.threads, **chosen)
     few = csr_array(X[:100]), csr_array(Y[:100])
-    linear_model(Y, args.solver, loss=args.loss).fit(*few).rank(few[0], args.k)  # compile
+    linear_model(args.solver, loss=args.loss).fit(*few).rank(few[0], args.k)  # compile
     about = {"peer": args.peer, "version": depl.__version__, "settings": settings(args)}
     if args.labels:
         columns = json.loads(args.labels.read_text(encoding="utf-8"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import resource
 import subprocess
 import sys
@@ -93,6 +94,14 @@ def seen_labels(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
     return Y[:, columns], columns
 
 
+def hardware() -> str:
+    """The GPU that PyTorch computes on, else the kind of processor; and the number of cores."""
+    torch = sys.modules.get("torch")
+    there = torch is not None and torch.cuda.is_available()
+    name = torch.cuda.get_device_name(0) if torch and there else platform.machine()
+    return f"{name}, {os.cpu_count()} cores"
+
+
 @contextmanager
 def measured() -> Iterator[Stage]:
     """Measure the block; the stage is filled in when it ends."""
@@ -168,6 +177,7 @@ def write_report(
         "peer": peer,
         "version": version,
         "settings": settings,
+        "hardware": hardware(),
         "predict_seconds": None,
         "peak_rss_mb": max(stage.peak_rss_mb for stage in stages.values()),
         "model_mb": model_mb,
