@@ -116,7 +116,9 @@ class JobFiles:
         return sorted((job for job in found if job is not None), key=lambda job: job.created)
 
     def drop(self, id: str) -> None:
-        """Delete all files of a job."""
+        """Delete all files of a job; without the first of them it is no job any more."""
+        with suppress(OSError):
+            (self._folder / id / _JOB).unlink()
         shutil.rmtree(self._folder / id, ignore_errors=True)
 
     def drop_abandoned(self) -> None:
@@ -176,6 +178,8 @@ class JobFiles:
             if path.exists():  # and otherwise it was deleted meanwhile
                 log_event(logging.WARNING, "job dropped", job=id, error=str(error))
                 self.drop(id)
+            return None
+        if not path.exists():  # deleted meanwhile, perhaps for a link that is gone by now
             return None
         if job.done:
             self._done[id] = job
