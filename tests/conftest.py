@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import typer.main
 import typer.testing
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 
 # A shared machine may be slow for a moment; that is no failure of what is tested.
-settings.register_profile("depl", deadline=None)
+settings.register_profile("depl", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("depl")
 
 # Flushing protects from a loss of power, which no test can cause, and takes a third of the time of

@@ -149,7 +149,7 @@ def test_what_cannot_be_kept_is_refused_and_makes_no_file(store, text, decisions
 # Kills, several processes, damage
 
 ADDING = """
-import sys
+import sys, time
 from pathlib import Path
 from depl.labels.feedback import Decision, FeedbackStore
 store = FeedbackStore(Path(sys.argv[1]))
@@ -157,6 +157,7 @@ for i in range(100_000):
     some = [Decision(str(j), "added", key=f"{sys.argv[2]}{i}-{j}") for j in range(3)]
     store.add(f"text {i}", some, id=f"{sys.argv[2]}{i}")
     print(i, flush=True)
+    time.sleep(0.002)  # SQLite keeps no queue: who never pauses may shut others out
 """
 
 

@@ -109,6 +109,9 @@ class Overlay:
         return revert
 
     def _add_examples(self, computed: Computed, texts: Sequence[Sequence[str]], first: int) -> None:
+        self._profiles.append(computed.profiles)
+        if not len(computed.carried):
+            return
         example, label = computed.carried.T
         rows = self._known(computed.examples, computed.terms)
         arrays = rows.data, rows.indices, rows.indptr
@@ -117,7 +120,6 @@ class Overlay:
         self._example_owner.extend(first + label)
         documents = list(dict.fromkeys(text for group in texts for text in group))
         self._example_texts += [documents[e] for e in example]
-        self._profiles.append(computed.profiles)
 
     def _cut_examples(self, n: int) -> None:
         self._examples.cut(n)
@@ -134,10 +136,12 @@ class Overlay:
                 self._unknown[term] = len(self._unknown)
                 self._names.widen(1)
                 self._examples.widen(1)
-        place = np.append(np.arange(n_terms), [n_terms + self._unknown[x] for x in terms])
-        if rows.indices.max(initial=0) >= len(place):
+        place = np.array([n_terms + self._unknown[x] for x in terms], np.int32)
+        if rows.indices.max(initial=0) >= n_terms + len(place):
             raise RunError("A label's terms are not those of the run. Fit the run again.")
-        return Rows(rows.data, place[rows.indices].astype(np.int32), rows.indptr)
+        indices, new = rows.indices.copy(), rows.indices >= n_terms
+        indices[new] = place[indices[new] - n_terms]
+        return Rows(rows.data, indices, rows.indptr)
 
     def add_tombstones(self, labels: Sequence[Label], entry: int) -> None:
         """Fill the positions of labels whose addition was undone."""
@@ -306,8 +310,10 @@ class Overlay:
         matrices = self._names.take(names), self._examples.take(examples)
         # Without the words of labels that are gone, nor in the order of the edits.
         unknown = self._words_in(*matrices)
-        columns = np.append(np.arange(len(self.terms)), list(unknown.values())).astype(np.int64)
-        of_names, of_examples = (csr_array(matrix[:, columns]) for matrix in matrices)
+        n_columns = len(self.terms) + len(unknown)
+        place = np.arange(self._names.width, dtype=np.int32)
+        place[list(unknown.values())] = np.arange(len(self.terms), n_columns)
+        of_names, of_examples = (_moved(matrix, place, n_columns) for matrix in matrices)
         weights = unit_rows(self._weights.take(there - n))
         arrays = weights.data, weights.indices, weights.indptr
         example_owner = np.searchsorted(there, owner[examples])
@@ -320,7 +326,7 @@ class Overlay:
                 name_owner=np.repeat(np.arange(len(there)), counts),
                 examples=of_examples,
                 example_owner=example_owner,
-                weights=csr_array(arrays, shape=(len(there), len(columns))),
+                weights=csr_array(arrays, shape=(len(there), n_columns)),
                 profiles=self._profiles.take(there - n),
             ),
             model=model,
@@ -331,8 +337,20 @@ class Overlay:
     def _words_in(self, *matrices: csr_array) -> dict[str, int]:
         """The words in these matrices that the run does not know, sorted, and their columns."""
         n_terms = len(self.terms)
-        used = {i for matrix in matrices for i in np.unique(matrix.indices).tolist()}
-        return {x: n_terms + i for x, i in sorted(self._unknown.items()) if n_terms + i in used}
+        seen = np.zeros(n_terms + len(self._unknown), np.bool_)
+        for matrix in matrices:
+            seen[matrix.indices] = True
+        words = list(self._unknown)  # in the order of their columns
+        found = np.flatnonzero(seen[n_terms:]).tolist()
+        return {words[i]: n_terms + i for i in sorted(found, key=words.__getitem__)}
+
+
+def _moved(matrix: csr_array, place: NDArray[np.int32], n_columns: int) -> csr_array:
+    """A matrix with its columns at other places; the others are empty."""
+    arrays = matrix.data, place[matrix.indices], matrix.indptr
+    moved = csr_array(arrays, shape=(matrix.shape[0], n_columns))
+    moved.sort_indices()
+    return moved
 
 
 def _count(which: NDArray[np.int64], n: int) -> NDArray[np.int64]:

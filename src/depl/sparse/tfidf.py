@@ -250,13 +250,17 @@ class TfidfFeatures:
     def _of_terms(self) -> tuple[list[str], dict[str, int], NDArray[np.bool_]]:
         """The terms, their columns, and which are pairs; made once for the same terms.
 
-        A short text is read in less time than it takes to go through all terms.
+        A short text is read in less time than it takes to go through all terms. Where terms were
+        added behind those of the features that these are a copy of, only the added ones are new.
         """
-        kept = self.__dict__.get("_kept")
-        if kept is None or kept[0] is not self.terms_:
-            columns = {term.casefold(): j for j, term in enumerate(self.terms_)}
-            kept = self._kept = self.terms_, columns, are_pairs(self.terms_)
-        return kept
+        terms, columns, pairs = self.__dict__.get("_kept") or ([], {}, np.zeros(0, np.bool_))
+        if terms is not self.terms_:
+            n = len(terms) if self.terms_[: len(terms)] == terms else 0
+            added = {term.casefold(): j for j, term in enumerate(self.terms_[n:], start=n)}
+            columns = {**columns, **added} if n else added
+            pairs = np.append(pairs[:n], are_pairs(self.terms_[n:]))
+            self._kept = self.terms_, columns, pairs
+        return self._kept
 
     def with_terms(self, terms: Sequence[str], n_documents: int) -> TfidfFeatures:
         """The same with further terms, behind the others, that none of n documents has."""
