@@ -19,7 +19,8 @@ from scipy.sparse import csr_array
 import depl
 from depl.core.ranking import Ranking
 from depl.evaluation.bands import BANDS, band_of
-from depl.evaluation.metrics import Hits, Reliability, reliability
+from depl.evaluation.metrics import Hits
+from depl.evaluation.reliability import Reliability, reliability
 from depl.evaluation.scores import aligned_with_counts
 from depl.fusion.thresholds import Thresholds, keep
 

@@ -21,7 +21,8 @@ from depl.core.errors import ConfigError, DeplError, RunError
 from depl.core.ranking import Ranking
 from depl.evaluation.bands import BANDS
 from depl.evaluation.html import write_report
-from depl.evaluation.metrics import Hits, reliability
+from depl.evaluation.metrics import Hits
+from depl.evaluation.reliability import reliability
 from depl.evaluation.scores import Report, evaluate
 from depl.evaluation.tables import comparison
 from depl.fusion.fusion import Fusion

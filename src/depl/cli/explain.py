@@ -15,7 +15,8 @@ from depl.cli.options import Json, RunFolder
 from depl.cli.text_argument import TextSource, read_text
 
 if TYPE_CHECKING:
-    from depl.model.explanation import Explanation, Match, Share
+    from depl.model.explanation import Explanation
+    from depl.model.reasons import Match, Share
 
 _BAR = 16  # characters of the longest bar
 _MARGIN = 15  # where the second column begins

@@ -97,7 +97,8 @@ def fit(
     from depl.core.cluster import connected
     from depl.pipeline.stages import refuse_unknown
     from depl.readers.columns import Columns
-    from depl.readers.corpora import read_records, split_names
+    from depl.readers.corpora import read_records
+    from depl.readers.recognising import split_names
     from depl.run.config import Config
     from depl.run.folder import Run
 

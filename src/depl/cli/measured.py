@@ -62,7 +62,8 @@ def read_measured(
 ) -> Measured:
     """The documents of a corpus; of a table, taken as the first run took those that it has."""
     from depl.readers.columns import Columns
-    from depl.readers.corpora import is_table, read_records
+    from depl.readers.corpora import read_records
+    from depl.readers.recognising import is_table
     from depl.run.folder import Run
 
     run = Run.open(runs[0])

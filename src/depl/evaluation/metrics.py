@@ -113,7 +113,7 @@ def recall_at_k(hits: Hits, k: int) -> float:
 
     ``R@k = 1/n sum_i found(i, k) / |y_i|``.
     """
-    return _mean(_ratio(hits.found(k), hits.sizes))
+    return _mean(ratio(hits.found(k), hits.sizes))
 
 
 def r_precision_at_k(hits: Hits, k: int) -> float:
@@ -121,7 +121,7 @@ def r_precision_at_k(hits: Hits, k: int) -> float:
 
     ``RP@k = 1/n sum_i found(i, k) / min(k, |y_i|)``.
     """
-    return _mean(_ratio(hits.found(k), np.minimum(k, hits.sizes)))
+    return _mean(ratio(hits.found(k), np.minimum(k, hits.sizes)))
 
 
 def ndcg_at_k(hits: Hits, k: int) -> float:
@@ -133,7 +133,7 @@ def ndcg_at_k(hits: Hits, k: int) -> float:
     discount = 1.0 / np.log2(np.arange(2, k + 2))
     gain = hits.first(k)[1] @ discount
     best = np.concatenate([[0.0], np.cumsum(discount)])
-    return _mean(_ratio(gain, best[np.minimum(k, hits.sizes)]))
+    return _mean(ratio(gain, best[np.minimum(k, hits.sizes)]))
 
 
 def inverse_propensities(
@@ -201,7 +201,7 @@ def f1_at_k(hits: Hits, k: int) -> Floats:
     predicted, correct = hits.first(k)
     tp = np.bincount(predicted[correct], minlength=hits.n_labels)
     times_predicted = np.bincount(predicted[predicted >= 0], minlength=hits.n_labels)
-    return _ratio(2 * tp, times_predicted + hits.support)  # tp + fp, and tp + fn
+    return ratio(2 * tp, times_predicted + hits.support)  # tp + fp, and tp + fn
 
 
 def macro_average(values: Floats, among: NDArray[np.bool_] | None = None) -> float:
@@ -283,60 +283,6 @@ def mean_and_error(values: Floats) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5)
 
 
-@dataclass(frozen=True)
-class Reliability:
-    """How well probabilities are calibrated: suggestions by probability, in bins of equal width.
-
-    Parameters
-    ----------
-    counts : array of shape (n_bins,)
-        Suggestions with a probability in the bin.
-    probability : array of shape (n_bins,)
-        Their mean probability; 0 in empty bins.
-    right : array of shape (n_bins,)
-        The share of them that is correct; 0 in empty bins.
-    """
-
-    counts: NDArray[np.int64]
-    probability: Floats
-    right: Floats
-
-    @property
-    def error(self) -> float:
-        """Expected calibration error.
-
-        ``ECE = sum_b counts_b / counts |probability_b - right_b|``.
-        """
-        off = np.abs(self.probability - self.right)
-        return float((self.counts * off).sum() / max(1, self.counts.sum()))
-
-
-def reliability(hits: Hits, probabilities: NDArray[np.floating], n_bins: int = 15) -> Reliability:
-    """Compare the probabilities of predicted labels with how often they are correct.
-
-    Parameters
-    ----------
-    hits : Hits
-        Of n documents and k labels each.
-    probabilities : array of shape (n, k)
-        Of the predicted labels; those of empty places are ignored.
-    n_bins : int
-        Bins of equal width from 0 to 1.
-
-    Examples
-    --------
-    >>> hits = Hits.of(np.array([[0, 1]]), csr_array([[1, 0]]))
-    >>> reliability(hits, np.array([[0.9, 0.3]]), n_bins=2).right.tolist()
-    [0.0, 1.0]
-    """
-    listed = hits.predicted >= 0
-    p, right = probabilities[listed].astype(np.float64), hits.correct[listed]
-    bins = np.clip((p * n_bins).astype(np.int64), 0, n_bins - 1)
-    counts = np.bincount(bins, minlength=n_bins)
-    means = [_ratio(np.bincount(bins, x, minlength=n_bins), counts) for x in (p, right)]
-    return Reliability(counts, *means)
-
-
 def _check_predictions(predicted: NDArray[np.integer], n: int, n_labels: int) -> None:
     """Refuse predictions that would give wrong numbers silently."""
     if predicted.ndim != 2 or len(predicted) != n:
@@ -358,7 +304,7 @@ def _check_predictions(predicted: NDArray[np.integer], n: int, n_labels: int) ->
         )
 
 
-def _ratio(numerator: NDArray[np.number], denominator: NDArray[np.number]) -> Floats:
+def ratio(numerator: NDArray[np.number], denominator: NDArray[np.number]) -> Floats:
     """Element by element, with 0 / 0 = 0."""
     out = np.zeros(len(denominator))
     np.divide(numerator, denominator, out=out, where=denominator != 0)

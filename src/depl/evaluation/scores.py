@@ -15,8 +15,9 @@ from depl.core.errors import DeplError
 from depl.core.ranking import Ranking
 from depl.evaluation import metrics
 from depl.evaluation.bands import BANDS, band_of
-from depl.evaluation.metrics import Hits, Reliability, reliability
+from depl.evaluation.metrics import Hits
 from depl.evaluation.mistakes import Mistakes, find_mistakes
+from depl.evaluation.reliability import Reliability, reliability
 
 BIN_SIZE = 100  # labels per bin, as in the paper's Figure 1
 

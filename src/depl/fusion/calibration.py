@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 from scipy.special import expit, logit
 
 from depl.core.ranking import Ranking
-from depl.evaluation.metrics import Floats, Hits, reliability
+from depl.evaluation.metrics import Floats, Hits
+from depl.evaluation.reliability import reliability
 
 # How far slope and offset of a correction may be expected to move. On ten portions of 68 documents
 # of EURLEX57K's training split, 0.1 left a calibration error of 6.7 %, 0.2 of 6.9, 0.5 of 7.0, and

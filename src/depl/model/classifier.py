@@ -21,8 +21,9 @@ from depl.fusion.thresholds import Thresholds
 from depl.labels.editor import LabelEditor
 from depl.labels.feedback import FeedbackStore
 from depl.labels.review_queue import ReviewQueue
-from depl.model.explanation import Explanation, Match, depth, explain, fused, matched_keywords
+from depl.model.explanation import Explanation, depth, explain, fused, matched_keywords
 from depl.model.feedback import Feedback
+from depl.model.reasons import Match
 from depl.model.similar import TrainingDocuments, nearest_labels
 from depl.run.config import Config
 from depl.run.folder import Run

@@ -17,7 +17,8 @@ Examples
 (['Rules on sparkling wine'], ['wine'])
 """
 
-from depl.readers.corpora import FORMATS, read
+from depl.readers.corpora import read
+from depl.readers.recognising import FORMATS
 from depl.readers.writing import write
 
 __all__ = ["FORMATS", "read", "write"]

@@ -1,4 +1,4 @@
-"""Reading a corpus folder: which format it has, which splits are wanted, what is wrong with it."""
+"""Reading a corpus: which splits and columns are wanted, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -6,50 +6,29 @@ import logging
 import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from depl.core.corpus import Dataset, Label
 from depl.core.errors import CorpusError
-from depl.readers import annif, attentionxml, bag_of_words, jsonl, lf_json, pecos, records, table
-from depl.readers.checks import Format, Layout, assemble
+from depl.readers import records
+from depl.readers.checks import Layout, assemble
 from depl.readers.columns import Columns
 from depl.readers.encodings import known as known_encoding
 from depl.readers.files import (
-    DOCUMENTS,
     SPLIT_NAMES,
     SUFFIXES,
     Source,
-    find_splits,
-    format_named,
-    format_of,
-    named,
 )
 from depl.readers.frames import read_frames
 from depl.readers.problems import Problems
+from depl.readers.recognising import READERS, check_path, find_layout, known_format, only_table
 from depl.readers.records import Taken, single_table
 from depl.readers.rows import open_table
 from depl.readers.tables import Table
 from depl.readers.vocabularies import Vocabulary, match, read_vocabulary
 
 _logger = logging.getLogger("depl.readers")
-
-_FORMATS: dict[str, Format] = {
-    "jsonl": jsonl,
-    "table": table,
-    "pecos": pecos,
-    "attentionxml": attentionxml,
-    "lf-json": lf_json,
-    "annif": annif,
-}
-
-TABLES = tuple(format for format in SUFFIXES if format not in DOCUMENTS)
-"""The formats of a table: of one with all documents, or of each split."""
-_SPLIT_FILES = named("{}", *SUFFIXES)
-
-FORMATS = {name: reader.DESCRIPTION for name, reader in _FORMATS.items()}
-"""Every format's name, as ``read`` takes it, with a line that describes it."""
 
 
 def read(
@@ -183,15 +162,15 @@ def read_records(
     """
     _check_on_error(on_error)
     folder = Path(path)
-    _check_path(folder)
-    format = _known_format(format)
-    one = folder if folder.is_file() else _only_table(folder) if format is None else None
+    check_path(folder)
+    format = known_format(format)
+    one = folder if folder.is_file() else only_table(folder) if format is None else None
     problems = Problems()
     taken = None
     if one is not None:
         name, layout = "table", single_table(one)
     else:
-        name, layout = _recognise(folder) if format is None else _forced(folder, format)
+        name, layout = find_layout(folder, format)
     wanted = _wanted(layout, splits)
     encoding = known_encoding(encoding)
     own = name in ("jsonl", "table") and (
@@ -215,7 +194,7 @@ def read_records(
             f"--labels and the like (in Python: text=...) are for tables."
         )
     else:
-        contents = _FORMATS[name].load(layout, wanted, problems)
+        contents = READERS[name].load(layout, wanted, problems)
     if vocabulary is not None:
         contents, matched = match(contents, vocabulary, merge=columns.merge)
         if taken is None:
@@ -251,26 +230,6 @@ def _settle(problems: Problems, on_error: str, name: str, dataset: Dataset) -> N
         _logger.warning("Left out while reading %s:\n%s\nKept: %s.", name, listing, parts)
 
 
-def split_names(path: str | os.PathLike[str], format: str | None = None) -> list[str]:
-    """The splits that a corpus has; one table has only "train"."""
-    folder = Path(path)
-    if folder.is_file() or (format is None and is_table(folder)):
-        return ["train"]
-    return list((_recognise(folder) if format is None else _forced(folder, format))[1].splits)
-
-
-def is_table(path: str | os.PathLike[str]) -> bool:
-    """Whether a corpus is one table with all documents: a file, or the only one in its folder."""
-    return Path(path).is_file() or (Path(path).is_dir() and _only_table(Path(path)) is not None)
-
-
-def _only_table(folder: Path) -> Path | None:
-    """The only file of a folder, if it is a table; hidden files do not count."""
-    files = [p for p in folder.iterdir() if not p.name.startswith(".")]
-    alone = len(files) == 1 and files[0].is_file() and not find_splits(folder, *_SPLIT_FILES)
-    return files[0] if alone and format_of(files[0]) in TABLES else None
-
-
 def _chosen(layout: Layout, columns: Columns, kept: Columns | None) -> bool:
     """Whether columns are to be chosen: they are asked for, or not called as depl calls them."""
     if columns != Columns() or kept is not None:
@@ -298,74 +257,6 @@ def _refusal(folder: str, problems: Problems) -> str:
         '(in Python: on_error="skip").'
     )
     return f"{folder} cannot be read as it is:\n{problems.listing(remedies=True)}\n{advice}"
-
-
-def _check_path(path: Path) -> None:
-    if path.exists():
-        return
-    siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-    close = get_close_matches(path.name, siblings, 1)
-    hint = f" Did you mean {path.parent / close[0]}?" if close else " Check the path."
-    raise CorpusError(f"There is no file or folder {path}.{hint}")
-
-
-def _known_format(format: str | None) -> str | None:
-    """The format by its name, or by a suffix of its files."""
-    format = format and format_named(format)
-    if format is None or format in _FORMATS or format in TABLES:
-        return format
-    close = get_close_matches(format.lower().lstrip("."), [*_FORMATS, *TABLES], 1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise CorpusError(
-        f"There is no format {format!r}.{hint} The formats are:\n{_listing()}\n"
-        f"and those of tables: {', '.join(TABLES)}."
-    )
-
-
-def _forced(folder: Path, format: str) -> tuple[str, Layout]:
-    name = format if format in _FORMATS else "table"
-    layout = _FORMATS[name].look(folder)
-    if layout is None:
-        raise CorpusError(
-            f"{folder} is not in the format {format!r}. Looked for: {_FORMATS[name].FILES}. "
-            f"{_found(folder)} Name another format, or none to have it recognised."
-        )
-    return name, layout
-
-
-def _recognise(folder: Path) -> tuple[str, Layout]:
-    """The one format whose files are there."""
-    looked = {name: reader.look(folder) for name, reader in _FORMATS.items()}
-    layouts = {name: layout for name, layout in looked.items() if layout is not None}
-    # Annif's files and depl's own have the same names and differ in what is in them.
-    if "annif" in layouts and annif.is_annif(layouts["annif"]):
-        layouts.pop("jsonl", None)
-        layouts.pop("table", None)
-    else:
-        layouts.pop("annif", None)
-    if len(layouts) > 1:
-        raise CorpusError(
-            f"{folder} holds files of several formats: {', '.join(layouts)}. Name the one to "
-            f"read (--format, in Python format=...), or move the other files away."
-        )
-    if not layouts:
-        bag_of_words.refuse(folder, _listing())
-        raise CorpusError(
-            f"{folder} is in no format that depl knows. Looked for:\n"
-            + "\n".join(f"  {name}: {reader.FILES}" for name, reader in _FORMATS.items())
-            + f"\n{_found(folder)} Rename the files, or convert them: docs/formats.md shows how."
-        )
-    return layouts.popitem()
-
-
-def _listing() -> str:
-    return "\n".join(f"  {name}: {description}" for name, description in FORMATS.items())
-
-
-def _found(folder: Path) -> str:
-    names = sorted(p.name + "/" * p.is_dir() for p in folder.iterdir())
-    rest = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return f"Found there: {', '.join(names[:10])}{rest}." if names else "The folder is empty."
 
 
 def _wanted(layout: Layout, splits: Collection[str] | None) -> list[str]:
