@@ -138,14 +138,25 @@ def serve(
         ),
     ] = 20,
     workers: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--workers",
             metavar="N",
             min=1,
-            help="Number of processes; each uses one core, and all share the weights in memory.",
+            help="Number of processes, by default 1; each uses one core, and all share the weights "
+            "in memory. With --ray, on all machines together; by default one on each.",
         ),
-    ] = 1,
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="local|auto|HOST:PORT",
+            help="Answer on all machines of a Ray cluster: this machine alone, the cluster that it "
+            "is a node of, or the one whose head has this address (pip install "
+            "'depl\\[ray-serve]').",
+        ),
+    ] = None,
     learn: Annotated[
         int | None,
         typer.Option(
@@ -206,6 +217,13 @@ def serve(
         tls=_tls(certfile, keyfile),
         log_requests=log_requests,
     )
+    if ray is not None and plan.tls is not None:
+        raise ConfigError(
+            "--certfile is for one machine. With --ray, let the proxy that distributes requests "
+            "among the machines have the certificate."
+        )
+    if ray is not None and port == 0:
+        raise ConfigError("With --ray all machines listen at one port: name it with --port.")
     if learn is not None and not hasattr(signal, "SIGHUP"):
         raise ConfigError("--learn is not available on Windows. Call depl learn, and reload.")
     log_to_stderr(requests=log_requests)
@@ -213,7 +231,8 @@ def serve(
     with listen(host, port) as listener, Learners(folders.values(), learn) as learners:
         shown = f"[{host}]" if ":" in host else host
         scheme = "http" if plan.tls is None else "https"
-        address = f"{scheme}://{shown}:{listener.getsockname()[1]}"
+        port = listener.getsockname()[1]
+        address = f"{scheme}://{shown}:{port}"
 
         def say_where(labels: Mapping[str, int]) -> None:
             for name, n in labels.items():
@@ -226,7 +245,13 @@ def serve(
                 )
             learners.start()
 
-        if workers > 1:
+        if ray is not None:
+            from depl.server.replicas import run_replicas
+
+            listener.close()  # Ray listens there, on all machines
+            run_replicas(plan, ray, host=host, port=port, replicas=workers, started=say_where)
+            return
+        if workers is not None and workers > 1:
             from depl.server.supervisor import run_workers
 
             run_workers(plan, listener, workers, say_where)
