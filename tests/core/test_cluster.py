@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -26,7 +27,7 @@ from depl.cli import predict
 from depl.cli.app import app
 from depl.core.cluster import RayExecutor, refuse_silent
 from depl.core.corpus import Dataset
-from depl.core.errors import ConfigError, DeplError, RunError
+from depl.core.errors import ConfigError, DeplError, MissingExtraError, RunError
 from depl.core.nodes import look_around, refuse_differing
 from depl.core.ranking import Ranking
 from depl.model.bulk import Asked, identity, rank_chunks
@@ -408,6 +409,16 @@ def test_two_replicas_answer_as_one(cluster: Any, executor: RayExecutor, own_run
             assert time.monotonic() < end
             with suppress(httpx.TransportError):  # what the dead one had accepted is lost
                 answered += client.get("/v1/labels/x-1").status_code == 200
+
+
+def test_a_missing_ray_serve_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch):
+    import ray
+
+    monkeypatch.delattr(ray, "serve", raising=False)
+    monkeypatch.setitem(sys.modules, "ray.serve", None)
+    plan = Plan(folders={}, access=Access(), batching=Batching(), most_jobs=0)
+    with pytest.raises(MissingExtraError, match=r"depl\[ray-serve\]"):
+        serving(plan, "auto", host="127.0.0.1", port=1).__enter__()
 
 
 # What is refused before the work begins

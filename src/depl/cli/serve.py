@@ -187,6 +187,8 @@ def serve(
     from depl.server.security import Access, is_loopback
     from depl.server.tokens import Buckets, read_tokens
 
+    if ray is not None:
+        _refuse_on_several_machines(certfile, port)
     folders = _named(runs, address_of)
     token = _token(token, token_file)
     tokens = () if tokens_file is None else read_tokens(tokens_file)
@@ -217,13 +219,6 @@ def serve(
         tls=_tls(certfile, keyfile),
         log_requests=log_requests,
     )
-    if ray is not None and plan.tls is not None:
-        raise ConfigError(
-            "--certfile is for one machine. With --ray, let the proxy that distributes requests "
-            "among the machines have the certificate."
-        )
-    if ray is not None and port == 0:
-        raise ConfigError("With --ray all machines listen at one port: name it with --port.")
     if learn is not None and not hasattr(signal, "SIGHUP"):
         raise ConfigError("--learn is not available on Windows. Call depl learn, and reload.")
     log_to_stderr(requests=log_requests)
@@ -263,6 +258,16 @@ def serve(
             say_where(label_counts(models))
 
         run_app(plan.app(models), listener, plan.tls, begin)
+
+
+def _refuse_on_several_machines(certfile: Path | None, port: int) -> None:
+    if certfile is not None:
+        raise ConfigError(
+            "--certfile is for one machine. With --ray, let the load balancer that distributes "
+            "requests among the machines have the certificate."
+        )
+    if port == 0:
+        raise ConfigError("With --ray all machines listen at one port: name it with --port.")
 
 
 def _named(runs: list[str], address_of: Callable[[str], str]) -> dict[str, Path]:
