@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 
 POLL = 2.0  # seconds after which a replica that waits for news is answered without any
@@ -23,7 +22,6 @@ class Board:
         self._wishes: list[str | None] = []  # a run to be loaded again each; None: all
         self._done: list[dict[str, tuple[float, str | None]]] = []
         self._seen: dict[str, float] = {}
-        self._labels: Mapping[str, int] = {}
         self._trouble: str | None = None
         self._news = asyncio.Event()
 
@@ -31,17 +29,13 @@ class Board:
         """How many there were; for a replica that is about to load the runs as they are."""
         return len(self._wishes)
 
-    async def ready(self, labels: Mapping[str, int]) -> None:
-        """A replica answers; the number of labels of each run."""
-        self._labels = labels
-
     async def failed(self, why: str) -> None:
         """A replica could not load a run."""
         self._trouble = why
 
-    async def start(self) -> tuple[Mapping[str, int], str | None]:
-        """The labels of each run, once a replica answers, and what went wrong."""
-        return self._labels, self._trouble
+    async def trouble(self) -> str | None:
+        """What went wrong, if anything."""
+        return self._trouble
 
     async def wishes(self, replica: str, known: int) -> list[str | None]:
         """What has been asked for beyond those that are known, as soon as there is any."""

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from depl.core.errors import DeplError, RunError
 from depl.core.workers import use_cores
 from depl.server.live_model import LiveModel
-from depl.server.plan import Plan, label_counts
+from depl.server.plan import Plan
 from depl.server.process import log_to_stderr, reload_runs
 
 _PAUSE = 1.0  # seconds before a board that did not answer is asked again
@@ -40,14 +40,13 @@ def build_app(plan: Plan, board: Any) -> FastAPI:  # noqa: ANN401 - a handle of 
         ray.get(board.failed.remote(str(error)))
         raise
     app = plan.app(models)
-    labels, within = label_counts(models), app.router.lifespan_context
+    within = app.router.lifespan_context
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with within(app):
             follower = _Follower(board, app.state.runs, known)
             following = asyncio.create_task(follower.follow())
-            await board.ready.remote(labels)
             try:
                 yield
             finally:

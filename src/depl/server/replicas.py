@@ -24,11 +24,10 @@ from depl.core.errors import DeplError, MissingExtraError
 from depl.core.nodes import refuse_unfit
 from depl.labels.feedback import FeedbackStore
 from depl.labels.review_queue import ReviewQueue
-from depl.run.folder import Run
 from depl.server.board import Board
 from depl.server.connections import MAX_SILENCE
 from depl.server.logs import log_event
-from depl.server.plan import Plan
+from depl.server.plan import Plan, label_counts
 from depl.server.process import GRACE
 from depl.server.replica import build_app
 
@@ -119,14 +118,15 @@ def serving(
     """
     ray = import_ray()
     serve = _import_serve()
-    with RayExecutor(address, workers=replicas) as cluster:
-        folders = {name: path.resolve() for name, path in plan.folders.items()}
-        torch = any("index" in Run.open(x).manifest()["stages"] for x in folders.values())
+    cluster = RayExecutor(address, workers=replicas)  # which refuses what is no address
+    models = plan.load()  # what is wrong with a run shows at once, and here
+    torch = any(model.retriever is not None for model in models.values())
+    labels = label_counts(models)
+    del models
+    folders = {name: path.resolve() for name, path in plan.folders.items()}
+    with cluster:
         for folder in folders.values():
             refuse_unfit(ray, run=folder, torch=torch, serve=True)
-            if address != "local" and plan.access.writable:
-                FeedbackStore(folder).share()
-                ReviewQueue(folder).share()
         nodes = [x for x in ray.nodes() if x["Alive"] and x["Resources"].get("CPU", 0) >= 1]
         n = replicas or len(nodes)
         if n > cluster.workers:
@@ -139,13 +139,16 @@ def serving(
                 "Ray Serve runs on this cluster already, and has one address for all that it "
                 "serves. `serve status` says what it serves, `serve shutdown` ends it."
             )
+        if address != "local" and plan.access.writable:
+            for folder in folders.values():
+                FeedbackStore(folder).share()
+                ReviewQueue(folder).share()
         names = {x["NodeManagerHostname"].lower() for x in nodes}
         access = replace(plan.access, hosts=(*plan.access.hosts, *sorted(names)))
         board = ray.remote(Board).options(num_cpus=0, max_concurrency=1_000).remote()
         try:
             everywhere = replace(plan, folders=folders, access=access)
             _start(ray, serve, everywhere, board, host, port, n, torch)
-            labels, _ = ray.get(board.start.remote())
             yield Service(labels, board)
         finally:
             serve.shutdown()
@@ -195,7 +198,7 @@ def _start(
     try:
         serve.run(deployment.bind(), name=NAME, route_prefix="/", logging_config=quiet)
     except RuntimeError as error:
-        _, trouble = ray.get(board.start.remote())
+        trouble = ray.get(board.trouble.remote())
         raise DeplError(trouble or f"Ray could not start the replicas: {error}") from None
     end = time.monotonic() + _LISTENING
     while silent := [x for x in serve.status().proxies.values() if x != "HEALTHY"]:
