@@ -4,8 +4,9 @@
     python benchmarks/memory.py -- depl predict RUN texts.jsonl --output labels.jsonl
 
 Memory that is the processes' own is told apart from pages of files that they have mapped: the
-system takes the latter back when it needs room. With --limit, a command whose own memory grows
-beyond so many GiB is ended.
+system takes the latter back when it needs room. The last line says how much was the processes' own
+when a tenth, half and nearly all of the time had passed: memory that grows with the input shows
+there. With --limit, a command whose own memory grows beyond so many GiB is ended.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 EVERY = 0.1  # seconds between two looks
+MOMENTS = (0.1, 0.5, 0.99)  # of the time that a command took
 
 
 @dataclass
@@ -80,15 +82,23 @@ def stage(run: Path | None) -> str:
 
 
 def watch(
-    command: list[str], run: Path | None, limit: float | None, found: dict[str, Taken]
+    command: list[str],
+    run: Path | None,
+    limit: float | None,
+    found: dict[str, Taken],
+    seen: list[tuple[float, float]],
 ) -> int:
-    """Run a command, note what each stage takes, and give its exit code."""
+    """Run a command, note what each stage takes, and give its exit code.
+
+    ``seen`` gets the seconds since the start and the GiB of its own, at every look.
+    """
     child = subprocess.Popen(command)
-    before, spent = time.monotonic(), 0.0
-    name = stage(run)
+    begun = before = time.monotonic()
+    spent, name = 0.0, stage(run)
     while child.poll() is None:
         own, mapped = memory(child.pid)
         now, cpu = time.monotonic(), max(spent, cpu_seconds(child.pid))
+        seen.append((now - begun, own))
         making = stage(run)
         name = making if making != "reading" or name == "reading" else name
         taken = found.setdefault(name, Taken())
@@ -104,6 +114,16 @@ def watch(
     return child.returncode
 
 
+def at_moments(seen: list[tuple[float, float]]) -> str:
+    """GiB of its own at some moments; at each the most of a hundredth of the time around it."""
+    whole = seen[-1][0] if seen else 0.0
+    said = []
+    for moment in MOMENTS:
+        near = [own for t, own in seen if abs(t - moment * whole) <= 0.005 * whole]
+        said.append(f"{max(near, default=0.0):.3f} after {moment:.0%}")
+    return f"GiB of its own: {', '.join(said)} of the time"
+
+
 def main() -> None:
     """Run the command and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -113,8 +133,9 @@ def main() -> None:
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
     found: dict[str, Taken] = {}
+    seen: list[tuple[float, float]] = []
     try:
-        code = watch(args.command, args.run, args.limit, found)
+        code = watch(args.command, args.run, args.limit, found, seen)
     except KeyboardInterrupt:  # what is known until here
         code = 130
     print("| stage | seconds | CPU s | GiB | GiB with mapped files |")
@@ -123,6 +144,7 @@ def main() -> None:
         both = taken.own + taken.mapped
         times = f"{taken.seconds:.0f} | {taken.cpu:.0f}"
         print(f"| {name} | {times} | {taken.own:.2f} | {both:.2f} |")
+    print("\n" + at_moments(seen))
     if args.json is not None:
         args.json.write_text(json.dumps({name: vars(x) for name, x in found.items()}, indent=1))
     sys.exit(code)

@@ -1,34 +1,47 @@
 """Memory at a million labels: training steps, label vectors and search.
 
     python benchmarks/million_labels.py [--labels 1000000] [--head] [--device cuda]
+    python benchmarks/million_labels.py --search CORPUS [--labels 1000000] [--part 131072]
 
 Names are made up of real words, documents of names; what is measured is memory, not quality. A
 documents x labels matrix would be 80 GB here; nothing of that kind is ever held.
+
+With --search, graphs are compared with exact search: time and memory, and the share of the exact
+top 10 and top 100 that they find. Vectors of noise would all be equally far from each other. So the
+names of CORPUS' labels are encoded, and each further vector is that of a name plus half of the
+difference between two others, scaled to length 1; the queries are texts of the dev split.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
 
+import depl
 from depl.core.indicator import indicator
 from depl.core.ranking import Ranking
 from depl.neural.encoder import encode
 from depl.neural.encoder_files import DEFAULT_ENCODER, find_encoder, load_encoder
-from depl.neural.index import LabelIndex
+from depl.neural.graphs import PART, Graphs
+from depl.neural.index import LabelIndex, recall
 from depl.neural.retriever import unit_vectors
 from depl.neural.sampling import LabelSampler
-from depl.neural.tokens import Tokens, load_tokenizer
+from depl.neural.tokens import Tokens, cutting_tokenizer, load_tokenizer, tokenize_with
 from depl.neural.training import Schedule, train
+from memory import memory
 
 DOCUMENTS = 20_000
 PER_DOCUMENT = 5
 STEPS = 20
 BATCH = 256
+QUERIES = 512
 
 
 def main() -> None:
@@ -38,7 +51,12 @@ def main() -> None:
     parser.add_argument("--head", action="store_true", help="with a classification head: DEPL+c")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--encoder", default=DEFAULT_ENCODER)
+    parser.add_argument("--search", type=Path, metavar="CORPUS", help="compare graphs with exact")
+    parser.add_argument("--part", type=int, default=PART, help="vectors of a graph")
     given = parser.parse_args()
+    if given.search is not None:
+        search(given.search, given.labels, given.part, find_encoder(given.encoder))
+        return
     device = torch.device(given.device)
     folder = find_encoder(given.encoder)
     rng = np.random.default_rng(0)
@@ -77,6 +95,60 @@ def main() -> None:
     start = time.perf_counter()
     LabelIndex.build(vectors).search(queries, 10)
     tell(f"exact search, {len(queries) / (time.perf_counter() - start):,.0f} documents/s")
+
+
+def search(corpus: Path, n: int, part: int, folder: Path) -> None:
+    """Compare graphs with exact search; print a table."""
+    torch.set_num_threads(1)
+    data = depl.read(corpus, splits=["dev"])
+    encoder, texts = load_encoder(folder), data.dev.texts[:QUERIES]
+    tokens = tokenize_with(cutting_tokenizer(folder, 128), texts, 128)
+    queries = unit_vectors(encode(encoder, tokens, "document"))
+    names = tokenize_with(cutting_tokenizer(folder, 32), list(data.labels.names), 32)
+    vectors = combined(unit_vectors(encode(encoder, names, "label")), n)
+    exact = LabelIndex.build(vectors)
+    start = time.process_time()
+    graphs = LabelIndex(vectors, Graphs.build(vectors, part))
+    built = time.process_time() - start
+    print(f"{n:,} vectors of {len(data.labels):,} names, {len(queries)} queries, one thread\n")
+    print("| search | ms of a query | ms of one in a batch | recall@10 | recall@100 |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, index in (("exact", exact), (f"graphs of {part:,}", graphs)):
+        alone = [cpu(index, queries[i : i + 1]) for i in range(20)]
+        together = cpu(index, queries) / len(queries)
+        times = f"{1000 * np.median(alone):.1f} | {1000 * together:.1f}"
+        shares = " | ".join(f"{recall(index, exact, queries, k):.4f}" for k in (10, 100))
+        print(f"| {name} | {times} | {shares} |", flush=True)
+    with TemporaryDirectory() as kept:
+        graphs.save(Path(kept))
+        sizes = [x.stat().st_size for x in Path(kept).glob("graph*")]
+        before = memory(os.getpid())[0]
+        loaded = LabelIndex.load(Path(kept))
+        loaded.search(queries, 100)
+        own = memory(os.getpid())[0] - before
+    print(f"\nbuilt in {built:,.0f} CPU s; {sum(sizes) / 2**30:.2f} GiB in {len(sizes)} files")
+    print(f"loaded, they take {own:.2f} GiB; vectors of exact search are mapped")
+    tell("all of it")
+
+
+def cpu(index: LabelIndex, queries: np.ndarray) -> float:
+    """CPU seconds of a search."""
+    start = time.process_time()
+    index.search(queries, 100)
+    return time.process_time() - start
+
+
+def combined(real: np.ndarray, n: int) -> np.ndarray:
+    """So many vectors: the real ones first, then such as lie between them."""
+    rng = np.random.default_rng(0)
+    out = np.empty((n, real.shape[1]), np.float32)
+    out[: len(real)] = real[:n]
+    for first in range(len(real), n, 65_536):
+        i, j, k = rng.integers(len(real), size=(3, min(65_536, n - first)))
+        some = real[i] + 0.5 * (real[j] - real[k])
+        some /= np.linalg.norm(some, axis=1, keepdims=True)
+        out[first : first + len(some)] = some
+    return out
 
 
 def made_up_names(n: int, folder, rng: np.random.Generator) -> Tokens:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import signal
 import socket
+import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from depl.cli import predict
 from depl.cli.app import app
 from depl.core.cluster import RayExecutor, refuse_silent
 from depl.core.corpus import Dataset
-from depl.core.errors import ConfigError, DeplError, RunError
+from depl.core.errors import ConfigError, DeplError, MissingExtraError, RunError
 from depl.core.nodes import look_around, refuse_differing
 from depl.core.ranking import Ranking
 from depl.model.bulk import Asked, identity, rank_chunks
@@ -28,6 +36,12 @@ from depl.pipeline.fit import Event, fit
 from depl.readers.document import Document
 from depl.run import manifest
 from depl.run.config import Config
+from depl.server.app import PAGE
+from depl.server.batching import Batching
+from depl.server.listening import listen
+from depl.server.plan import Plan
+from depl.server.replicas import serving
+from depl.server.security import Access
 from depl.sparse import counting, label_tree, svm, tfidf
 from depl.sparse.label_tree import LabelTreeSVM
 from depl.sparse.tree_shape import grow
@@ -295,6 +309,118 @@ def test_a_task_that_kills_every_worker_is_told(
         list(executor.map(die, None, [1]))
 
 
+# The service on a cluster
+
+
+def replicas_of(cluster: Any) -> set[int]:
+    """The processes of this cluster's replicas."""
+    found = set()
+    for node in cluster.list_all_nodes():
+        raylet = node.all_processes["raylet"][0].process.pid
+        for child in Path(f"/proc/{raylet}/task/{raylet}/children").read_text().split():
+            with suppress(OSError):
+                if b"ServeReplica" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    found.add(int(child))
+    return found
+
+
+def found(pattern: str, answer: httpx.Response) -> str:
+    return re.search(pattern, answer.text, re.MULTILINE)[1]
+
+
+def free_port() -> int:
+    """None of those that the system gives to connections, which come and go meanwhile."""
+    for port in range(20_000 + os.getpid() % 5_000, 32_000):
+        with suppress(ConfigError), listen("127.0.0.1", port):
+            return port
+    raise AssertionError("no port is free")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks up processes in /proc")
+def test_two_replicas_answer_as_one(cluster: Any, executor: RayExecutor, own_run: Path):
+    port = free_port()
+    plan = Plan(
+        folders={"laws": own_run},
+        access=Access(token="s3cret"),
+        batching=Batching(),
+        most_jobs=1,
+    )
+    asked = {"texts": ["Labelling of sparkling wines", "Freight trains"], "k": 3}
+    with TestClient(plan.app(plan.load()), base_url="http://localhost") as alone:
+        expected = alone.post("/v1/predict", json=asked).json()
+    too_many = serving(plan, cluster.address, host="127.0.0.1", port=port, replicas=3)
+    with pytest.raises(DeplError, match="3 replicas need a core each, but the cluster has 2"):
+        too_many.__enter__()
+    with (
+        serving(plan, cluster.address, host="127.0.0.1", port=port) as service,
+        httpx.Client(  # a connection for each request: hardly ever do all lead to one replica
+            base_url=f"http://127.0.0.1:{port}",
+            headers={"Authorization": "Bearer s3cret"},
+            limits=httpx.Limits(max_keepalive_connections=0),
+            timeout=60,
+        ) as client,
+    ):
+
+        def answers(path: str, n: int = 20) -> list[httpx.Response]:
+            return [client.get(path) for _ in range(n)]
+
+        assert service.labels == {"laws": 12}
+        first = replicas_of(cluster)
+        assert len(first) == 2
+        for _ in range(20):
+            assert client.post("/v1/predict", json=asked).json() == expected
+        born = {found(r"^process_start_time_seconds (\S+)", x) for x in answers("/metrics")}
+        assert len(born) == 2  # both have answered
+        assert client.get("/").text == (PAGE / "index.html").read_text()
+        second = serving(plan, cluster.address, host="127.0.0.1", port=port)
+        with pytest.raises(DeplError, match="Ray Serve runs on this cluster already"):
+            second.__enter__()
+
+        # What holds for one process holds here.
+        new = {"id": "x-1", "name": "carbon border levy"}
+        nobody = {"Authorization": "Bearer other"}
+        assert client.post("/v1/labels", json=new, headers=nobody).status_code == 401
+        assert client.get("/", headers={"Host": "elsewhere.example"}).status_code == 421
+
+        # What one is told, both know.
+        assert client.post("/v1/labels", json=new).status_code == 201
+        assert {x.status_code for x in answers("/v1/labels/x-1")} == {200}
+        decision = {"label": "x-1", "verdict": "accepted", "key": "0123456789abcdef"}
+        said = {"text": "A levy", "decisions": [decision]}
+        assert client.post("/v1/feedback", json=said).status_code == 201
+        assert {x.json()["total"] for x in answers("/v1/feedback")} == {1}
+        # In no form that needs memory which only one machine shares (SQLite's write-ahead log).
+        assert (own_run / "feedback/feedback.sqlite").read_bytes()[18:20] == b"\1\1"
+
+        # A reload is one of both, and fails as a whole.
+        assert client.post("/v1/reload").json()["labels"] == 13
+        reloads = {found(r"^depl_reloads_total.* (\S+)", x) for x in answers("/metrics")}
+        assert reloads == {"1.0"}
+        whole = (own_run / "manifest.json").read_bytes()
+        (own_run / "manifest.json").write_text("{")
+        refused = client.post("/v1/reload")
+        assert (refused.status_code, "damaged" in refused.text) == (500, True)
+        (own_run / "manifest.json").write_bytes(whole)
+
+        # One is killed: the other answers, and soon there are two again.
+        os.kill(min(first), signal.SIGKILL)
+        end, answered = time.monotonic() + 60, 0
+        while len(now := replicas_of(cluster)) < 2 or now == first or answered < 20:
+            assert time.monotonic() < end
+            with suppress(httpx.TransportError):  # what the dead one had accepted is lost
+                answered += client.get("/v1/labels/x-1").status_code == 200
+
+
+def test_a_missing_ray_serve_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch):
+    import ray
+
+    monkeypatch.delattr(ray, "serve", raising=False)
+    monkeypatch.setitem(sys.modules, "ray.serve", None)
+    plan = Plan(folders={}, access=Access(), batching=Batching(), most_jobs=0)
+    with pytest.raises(MissingExtraError, match=r"depl\[ray-serve\]"):
+        serving(plan, "auto", host="127.0.0.1", port=1).__enter__()
+
+
 # What is refused before the work begins
 
 
@@ -323,7 +449,7 @@ def test_what_else_a_node_may_lack(fitted_run: Path):
     def refused(**changes: Any) -> str:
         there = deepcopy(here) | changes
         with pytest.raises(DeplError) as error:
-            refuse_differing("The node", here, there, run=fitted_run, torch=True)
+            refuse_differing("The node", here, there, run=fitted_run, torch=True, serve=True)
         return str(error.value)
 
     versions = here["versions"]
@@ -332,6 +458,7 @@ def test_what_else_a_node_may_lack(fitted_run: Path):
     assert f"does not see the run folder {fitted_run.resolve()}" in refused(manifest=None)
     assert "sees another run" in refused(manifest="0")
     assert "pip install 'depl[neural]'" in refused(torch=False)
+    assert "has no fastapi, which a service needs" in refused(lacks=["fastapi"])
 
 
 def test_an_address_where_nobody_answers_or_somebody_else(cluster: Any):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from depl.core.errors import MissingExtraError, RunError
+from depl.neural.graphs import Graphs
 from depl.neural.index import LabelIndex, recall
 
 small_numbers = st.integers(-3, 3).map(float)  # exact in float32 however they are summed; many ties
@@ -199,6 +200,25 @@ def test_the_same_labels_give_the_same_graph_and_it_comes_back_from_disk(pair, t
     assert (loaded.search(queries, 5).indices == expected.indices).all()
     exact.save(tmp_path / "a")
     assert not LabelIndex.load(tmp_path / "a").approximate
+
+
+def test_several_graphs_find_what_one_finds(pair, tmp_path, monkeypatch):
+    exact, approximate, queries = pair
+    monkeypatch.setattr(Graphs.build.__func__, "__defaults__", (700,))
+    parts = LabelIndex.build(exact.vectors, approximate=True)
+    parts.save(tmp_path)
+    names = ["graph.1.faiss", "graph.2.faiss", "graph.3.faiss", "graph.4.faiss", "graph.faiss"]
+    assert sorted(x.name for x in tmp_path.glob("graph*")) == names
+    for index in (parts, LabelIndex.load(tmp_path)):
+        assert recall(index, exact, queries, 10) >= recall(approximate, exact, queries, 10)
+        found, expected = index.search(queries, 900, bias=2.0), exact.search(queries, 900, bias=2.0)
+        assert recall(index, exact, queries, 900) > 0.99  # more than one of them has
+        assert found.scores[:, :5] == pytest.approx(expected.scores[:, :5], abs=1e-5)
+    (tmp_path / "graph.2.faiss").unlink()
+    with pytest.raises(RunError, match="hold 1400 vectors"):
+        LabelIndex.load(tmp_path)
+    exact.save(tmp_path)
+    assert not list(tmp_path.glob("graph*"))
 
 
 def test_a_damaged_or_foreign_graph_is_an_error_that_says_so(pair, tmp_path):

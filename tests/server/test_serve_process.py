@@ -161,6 +161,10 @@ def test_what_cannot_work_is_one_message(fitted_run, tmp_path, monkeypatch, caps
     assert "--keyfile needs --certfile" in refused(fitted_run, "--keyfile", tmp_path / "k")
     assert "Cannot serve HTTPS" in refused(fitted_run, "--certfile", tmp_path / "no")
     assert "no run folder" in refused(tmp_path / "nothing", "--port", 0)
+    on_ray = fitted_run, "--ray", "local"
+    assert "load balancer" in refused(*on_ray, "--certfile", tmp_path / "no")
+    assert "listen at one port" in refused(*on_ray, "--port", 0)
+    assert "--ray takes local" in refused(fitted_run, "--ray", "nonsense", "--port", port)
     message = refused(fitted_run, "--host", "0.0.0.0", "--allow-writes")
     assert "can be reached from other machines" in message
     assert "Cannot read the token" in refused(fitted_run, "--token-file", tmp_path / "no")

@@ -138,14 +138,25 @@ def serve(
         ),
     ] = 20,
     workers: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--workers",
             metavar="N",
             min=1,
-            help="Number of processes; each uses one core, and all share the weights in memory.",
+            help="Number of processes, by default 1; each uses one core, and all share the weights "
+            "in memory. With --ray, on all machines together; by default one on each.",
         ),
-    ] = 1,
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="local|auto|HOST:PORT",
+            help="Answer on all machines of a Ray cluster: this machine alone, the cluster that it "
+            "is a node of, or the one whose head has this address (pip install "
+            "'depl\\[ray-serve]').",
+        ),
+    ] = None,
     learn: Annotated[
         int | None,
         typer.Option(
@@ -176,6 +187,8 @@ def serve(
     from depl.server.security import Access, is_loopback
     from depl.server.tokens import Buckets, read_tokens
 
+    if ray is not None:
+        _refuse_on_several_machines(certfile, port)
     folders = _named(runs, address_of)
     token = _token(token, token_file)
     tokens = () if tokens_file is None else read_tokens(tokens_file)
@@ -213,7 +226,8 @@ def serve(
     with listen(host, port) as listener, Learners(folders.values(), learn) as learners:
         shown = f"[{host}]" if ":" in host else host
         scheme = "http" if plan.tls is None else "https"
-        address = f"{scheme}://{shown}:{listener.getsockname()[1]}"
+        port = listener.getsockname()[1]
+        address = f"{scheme}://{shown}:{port}"
 
         def say_where(labels: Mapping[str, int]) -> None:
             for name, n in labels.items():
@@ -226,7 +240,13 @@ def serve(
                 )
             learners.start()
 
-        if workers > 1:
+        if ray is not None:
+            from depl.server.replicas import run_replicas
+
+            listener.close()  # Ray listens there, on all machines
+            run_replicas(plan, ray, host=host, port=port, replicas=workers, started=say_where)
+            return
+        if workers is not None and workers > 1:
             from depl.server.supervisor import run_workers
 
             run_workers(plan, listener, workers, say_where)
@@ -238,6 +258,16 @@ def serve(
             say_where(label_counts(models))
 
         run_app(plan.app(models), listener, plan.tls, begin)
+
+
+def _refuse_on_several_machines(certfile: Path | None, port: int) -> None:
+    if certfile is not None:
+        raise ConfigError(
+            "--certfile is for one machine. With --ray, let the load balancer that distributes "
+            "requests among the machines have the certificate."
+        )
+    if port == 0:
+        raise ConfigError("With --ray all machines listen at one port: name it with --port.")
 
 
 def _named(runs: list[str], address_of: Callable[[str], str]) -> dict[str, Path]:

@@ -72,7 +72,7 @@ class RayExecutor:
         self._local_workers = workers
         self._run = run
         self._torch = torch
-        self._ray = _import_ray()
+        self._ray = import_ray()
         self._connected_before = self._ray.is_initialized()
 
     def __enter__(self) -> RayExecutor:
@@ -164,7 +164,8 @@ def _call(function: Callable[[P, T], R], payload: P, task: T) -> R:
     return function(payload, task)
 
 
-def _import_ray() -> ModuleType:
+def import_ray() -> ModuleType:
+    """Ray; all that imports any part of it calls this first."""
     # Before the import, which reads them: nothing is reported to Ray's makers, no warning is given
     # about a default of future versions that concerns only GPUs, and workers that were lost, and
     # replaced, are not told of on standard output, which is for results.

@@ -1,7 +1,8 @@
 """SQLite databases in a run folder: what was committed survives a kill and a power cut.
 
 Each use opens the file and closes it again, so any number of threads and processes may share it.
-Between uses a database is one file; while it is used, SQLite keeps ``-wal`` and ``-shm`` beside it.
+Between uses a database is one file; while it is used, SQLite keeps ``-wal`` and ``-shm`` beside it,
+or ``-journal`` where it is shared by several machines.
 """
 
 from __future__ import annotations
@@ -85,6 +86,25 @@ class Database:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
                 raise self._damaged(found)
+
+    def share(self) -> None:
+        """Let processes of several machines use the file, from now on; it is made if need be.
+
+        What SQLite keeps in ``-shm`` is memory that the processes of one machine share. Without it
+        writers keep readers waiting, for the milliseconds of a transaction.
+        """
+        with self._explained():
+            if not self.path.exists():
+                self._make()
+            with closing(self._connect()) as connection:
+                if self._found_version(connection) == 0:
+                    self._make()
+                (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+        if mode != "delete":
+            raise BusyError(
+                f"Another process uses {self.path}, so it cannot be prepared for several machines. "
+                f"Try again when that is done."
+            )
 
     def _connect(self) -> sqlite3.Connection:
         for path in (self.path.parent, self.path):

@@ -120,8 +120,11 @@ class LineFile:
         return 0, between
 
     def _signature(self) -> tuple[int, ...] | None:
+        # Not by its name alone: on network storage a machine asks for news of a file that is
+        # opened, and else believes for seconds what it knows.
         try:
-            return _signature(self.path.stat())
+            with self.path.open("rb", buffering=0) as file:
+                return _signature(os.fstat(file.fileno()))
         except OSError:
             return None
 

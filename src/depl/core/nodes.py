@@ -18,8 +18,11 @@ _MANIFEST = "manifest.json"
 # What the bytes of a result depend on.
 _LIBRARIES = ("depl", "numpy", "scipy", "scikit-learn", "numba", "simplemma")
 
+# What a service on Ray needs.
+_SERVING = ("fastapi", "prometheus_client", "uvicorn", "grpc_reflection")
 
-def refuse_unfit(ray: ModuleType, *, run: Path | None, torch: bool) -> None:
+
+def refuse_unfit(ray: ModuleType, *, run: Path | None, torch: bool, serve: bool = False) -> None:
     """Refuse a cluster with a node that lacks something, or would compute something else.
 
     Parameters
@@ -30,6 +33,8 @@ def refuse_unfit(ray: ModuleType, *, run: Path | None, torch: bool) -> None:
         A run folder that every node must see.
     torch : bool
         Whether every node needs torch.
+    serve : bool
+        Whether every node needs the libraries of a service.
     """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -63,7 +68,7 @@ def refuse_unfit(ray: ModuleType, *, run: Path | None, torch: bool) -> None:
                 f"{type(error).__name__}. `ray status` tells which nodes there are."
             ) from None
         name = f"The node {node['NodeManagerAddress']}"
-        refuse_differing(name, here, there, run=run, torch=torch)
+        refuse_differing(name, here, there, run=run, torch=torch, serve=serve)
         seen.append(there)
     if len({x["processor"] for x in (here, *seen)}) > 1:
         _logger.warning(
@@ -78,7 +83,13 @@ def look_around(run: Path | None) -> dict[str, Any]:
 
 
 def refuse_differing(
-    node: str, here: dict[str, Any], there: dict[str, Any], *, run: Path | None, torch: bool
+    node: str,
+    here: dict[str, Any],
+    there: dict[str, Any],
+    *,
+    run: Path | None,
+    torch: bool,
+    serve: bool = False,
 ) -> None:
     """Refuse a node where something is missing, or not as it is here."""
     if there["versions"]["depl"] is None:
@@ -112,6 +123,11 @@ def refuse_differing(
             f"{node} has no torch, which the neural parts of this run need. Install it there with: "
             f"pip install 'depl[neural]'"
         )
+    if serve and there["lacks"]:
+        raise DeplError(
+            f"{node} has no {', '.join(there['lacks'])}, which a service needs. Install it there "
+            f"with: pip install 'depl[ray-serve]'"
+        )
 
 
 def _looker(run: Path | None) -> Callable[[], dict[str, Any]]:
@@ -119,7 +135,7 @@ def _looker(run: Path | None) -> Callable[[], dict[str, Any]]:
 
     A function of a function travels by value, so that it runs where there is no depl, too.
     """
-    libraries = _LIBRARIES
+    libraries, serving = _LIBRARIES, _SERVING
     manifest = None if run is None else str((run / _MANIFEST).resolve())
 
     def look() -> dict[str, Any]:
@@ -154,6 +170,7 @@ def _looker(run: Path | None) -> Callable[[], dict[str, Any]]:
             "code": code.hexdigest(),
             "manifest": seen,
             "torch": importlib.util.find_spec("torch") is not None,
+            "lacks": [x for x in serving if importlib.util.find_spec(x) is None],
             "processor": processor,
         }
 

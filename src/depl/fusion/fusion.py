@@ -50,6 +50,7 @@ from depl.evaluation.metrics import (
 from depl.fusion.calibration import calibration_error, logistic_line, probabilities
 from depl.fusion.candidates import candidate_pairs, n_features
 from depl.fusion.growing import cross_fit
+from depl.fusion.leaves import MOST_LEAVES
 from depl.fusion.rare import CUTS, Order, choose_order, rare_labels
 from depl.fusion.shapley import contributions
 from depl.fusion.trees import Trees, prior
@@ -118,13 +119,17 @@ class Fusion:
         seed: int = 0,
         n_threads: int | None = None,
     ) -> None:
-        enough = candidates >= 1 and (iterations is None or iterations >= 1) and leaves >= 2
+        enough = (
+            candidates >= 1
+            and (iterations is None or iterations >= 1)
+            and 2 <= leaves <= MOST_LEAVES
+        )
         if not enough or learning_rate <= 0 or head_loss < 0:
             raise ConfigError(
-                f"A fusion needs at least 1 candidate, 1 iteration, 2 leaves, a learning rate "
-                f"above 0 and a head loss of 0 or more; got candidates = {candidates}, iterations "
-                f"= {iterations}, leaves = {leaves}, learning_rate = {learning_rate}, head_loss = "
-                f"{head_loss}."
+                f"A fusion needs at least 1 candidate, 1 iteration, 2 to {MOST_LEAVES} leaves, a "
+                f"learning rate above 0 and a head loss of 0 or more; got candidates = "
+                f"{candidates}, iterations = {iterations}, leaves = {leaves}, learning_rate = "
+                f"{learning_rate}, head_loss = {head_loss}."
             )
         self.candidates = candidates
         self.iterations = iterations

@@ -1,23 +1,25 @@
-"""Decision trees as plain arrays, and a logistic curve.
+"""Decision trees as plain arrays.
 
-Arrays can be read from a file without running any code in it, and checked. The compiled walk
-starts within microseconds for a single document. ``depl.fusion.boosting`` grows the trees.
+Arrays can be read from a file without running any code in it, and checked.
+``depl.fusion.boosting`` grows the trees, ``depl.fusion.leaves`` finds the leaves of many rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from depl.core.errors import RunError
+from depl.core.errors import DeplError, RunError
+from depl.fusion.leaves import Leaves
 
 Floats = NDArray[np.float64]
 
+_DAMAGED = "The trees of the fusion are damaged. Delete its folder and fit again."
 _COLUMNS = ("feature", "threshold", "missing_left", "left", "right", "value")
 
 
@@ -63,9 +65,11 @@ class Trees:
 
     def log_odds(self, X: NDArray[np.float32]) -> Floats:
         """The model's log-odds of every row; the lock is free meanwhile, so threads may share."""
-        out = np.empty(len(X))
-        _walk(
-            np.ascontiguousarray(X, np.float32),
+        return self._leaves.added_up(X, float(self.baseline[0]))
+
+    @cached_property
+    def _leaves(self) -> Leaves:
+        return Leaves.of(
             self.roots,
             self.feature,
             self.threshold,
@@ -73,10 +77,7 @@ class Trees:
             self.left,
             self.right,
             self.value,
-            float(self.baseline[0]),
-            out,
         )
-        return out
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The arrays by name."""
@@ -86,8 +87,7 @@ class Trees:
     def from_tensors(cls, tensors: Mapping[str, NDArray[Any]], n_features: int) -> Trees:
         """Check and take arrays that were read from disk.
 
-        The compiled walk checks nothing, so what would lead it astray or in circles is refused
-        here.
+        Compiled code checks nothing, so what would lead it astray or in circles is refused here.
         """
         trees = cls(**{name: tensors[name] for name in ("roots", *_COLUMNS, "baseline")})
         model = cls.constant(0.0).tensors()
@@ -103,7 +103,11 @@ class Trees:
             and all(np.all((x > at) & (x < n), where=inner) for x in (trees.left, trees.right))
         )
         if not sound:
-            raise RunError("The trees of the fusion are damaged. Delete its folder and fit again.")
+            raise RunError(_DAMAGED)
+        try:
+            _ = trees._leaves
+        except DeplError:
+            raise RunError(_DAMAGED) from None
         return trees
 
 
@@ -112,29 +116,3 @@ def prior(y: NDArray[np.bool_], weight: NDArray[np.float32] | None = None) -> fl
     weight = np.ones(len(y), np.float32) if weight is None else weight
     true, false = (float(weight[which].sum(dtype=np.float64)) for which in (y, ~y))
     return float(np.log((true + 0.5) / (false + 0.5)))
-
-
-@numba.njit(nogil=True, cache=True)
-def _walk(
-    X: NDArray[np.float32],
-    roots: NDArray[np.int32],
-    feature: NDArray[np.int32],
-    threshold: Floats,
-    missing_left: NDArray[np.bool_],
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    value: Floats,
-    baseline: float,
-    out: Floats,
-) -> None:
-    """Add up the leaves that every row falls into, tree by tree."""
-    for i in range(len(X)):
-        total = baseline
-        for t in range(len(roots)):
-            node = roots[t]
-            while feature[node] >= 0:
-                x = X[i, feature[node]]
-                goes_left = missing_left[node] if np.isnan(x) else x <= threshold[node]
-                node = left[node] if goes_left else right[node]
-            total += value[node]
-        out[i] = total

@@ -144,6 +144,10 @@ class FeedbackStore:
         """The file."""
         return self._database.path
 
+    def share(self) -> None:
+        """Let processes of several machines use it; see ``Database.share``."""
+        self._database.share()
+
     def add(
         self,
         text: str,

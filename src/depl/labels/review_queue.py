@@ -130,6 +130,10 @@ class ReviewQueue:
     def __init__(self, run: Path) -> None:
         self._database = Database(run / "review" / "queue.sqlite", _TABLES, version=1)
 
+    def share(self) -> None:
+        """Let processes of several machines use it; see ``Database.share``."""
+        self._database.share()
+
     def add(self, documents: Iterable[NewDocument]) -> int:
         """Put documents into the queue; returns how many of them were not in it before."""
         with self._database.writing() as connection:

@@ -1,4 +1,4 @@
-"""Nearest labels of a vector: exact search block by block, or a graph for very many labels.
+"""Nearest labels of a vector: exact search block by block, or graphs for very many labels.
 
 Both return a ``Ranking`` by dot product. Vectors that have been scaled to length 1 are compared by
 cosine, as in ``DualEncoder.similarity``.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from depl.core.errors import MissingExtraError, RunError, explain_os_errors
+from depl.core.errors import RunError, explain_os_errors
 from depl.core.executor import Executor
 from depl.core.ranking import Ranking
 from depl.core.tensors import read_tensors, write_tensors
+from depl.neural.graphs import Graphs
 
 # From this many labels on, approximate search is worthwhile. Below, exact search of a single
 # document (384 dimensions) takes less than 20 ms on one core, and misses nothing.
@@ -27,15 +27,7 @@ APPROXIMATE_FROM = 100_000
 _DOCUMENTS = 512
 _LABELS = 16_384
 
-# Measured on 20,000 lines of text in the space of all-MiniLM-L6-v2, one core: the graph is built
-# in 4 s, answers in 0.4 ms, and finds 99.7 % of the top 10 and 99.6 % of the top 100. In the time
-# in which a walk of breadth 64 found 99 % of the top 10, inverted lists found 96 %.
-_LINKS = 32
-_BUILD_BREADTH = 80
-_SEARCH_BREADTH = 256
-
 _VECTORS = "vectors.safetensors"
-_GRAPH = "graph.faiss"
 
 
 class LabelIndex:
@@ -53,9 +45,9 @@ class LabelIndex:
     Ranking(1 document, 2 labels each; first: 2 1.00, 1 0.80)
     """
 
-    def __init__(self, vectors: NDArray[np.float32], graph: Any = None) -> None:  # noqa: ANN401
+    def __init__(self, vectors: NDArray[np.float32], graphs: Graphs | None = None) -> None:
         self.vectors = vectors
-        self._graph = graph
+        self._graphs = graphs
 
     @classmethod
     def build(cls, vectors: NDArray[np.floating], approximate: bool = False) -> LabelIndex:
@@ -67,9 +59,8 @@ class LabelIndex:
             One row per label. For approximate search they should have the same length: a graph
             search is poor at finding labels that score by their length.
         approximate : bool
-            Build a graph of neighbours (HNSW, the extra ``faiss``), which finds nearly all of the
-            best labels without looking at every one; ``recall`` measures the share. A single thread
-            builds it, so that the same vectors always give the same graph.
+            Build graphs of neighbours (``Graphs``, the extra ``faiss``), which find nearly all of
+            the best labels without looking at every one; ``recall`` measures the share.
         """
         array = np.ascontiguousarray(vectors, dtype=np.float32)
         if array.ndim != 2 or not np.isfinite(array).all():
@@ -77,15 +68,15 @@ class LabelIndex:
                 f"Label vectors must be one array (n_labels, size) of finite numbers; got the "
                 f"shape {array.shape} with {int((~np.isfinite(array)).sum())} that are not finite."
             )
-        return cls(array, _build_graph(array) if approximate else None)
+        return cls(array, Graphs.build(array) if approximate else None)
 
     def __len__(self) -> int:
         return len(self.vectors)
 
     @property
     def approximate(self) -> bool:
-        """Whether search uses a graph, and so may miss a label."""
-        return self._graph is not None
+        """Whether search uses graphs, and so may miss a label."""
+        return self._graphs is not None
 
     def search(
         self,
@@ -139,8 +130,10 @@ class LabelIndex:
             rows = slice(first, first + documents)
             block = np.asarray(queries[rows], dtype=np.float32) * np.float32(scale)
             best = Ranking(out.indices[rows], out.scores[rows])
-            if self.approximate:
-                self._walk(block, best, np.float32(bias))
+            if self._graphs is not None:
+                n = min(k, len(self))
+                found = self._graphs.search(block, n, np.float32(bias))
+                best.scores[:, :n], best.indices[:, :n] = found
             else:
                 self._scan(block, best, np.float32(bias), labels)
 
@@ -160,26 +153,13 @@ class LabelIndex:
             scores += bias
             _merge(best, scores, first)
 
-    def _walk(self, queries: NDArray[np.float32], best: Ranking, bias: np.float32) -> None:
-        """Fill ``best`` with what the graph search finds."""
-        k = min(best.k, len(self))
-        breadth = _faiss().SearchParametersHNSW(efSearch=max(_SEARCH_BREADTH, 2 * k))
-        scores, found = self._graph.search(queries, k, params=breadth)
-        scores = np.where(found < 0, -np.inf, scores + bias)
-        order = np.lexsort((found, -scores))  # ties by label position
-        best.indices[:, :k] = np.take_along_axis(found, order, axis=1)
-        best.scores[:, :k] = np.take_along_axis(scores, order, axis=1)
-
     def save(self, folder: Path) -> None:
-        """Write the vectors as safetensors and the graph, where there is one, as faiss does."""
+        """Write the vectors as safetensors and the graphs, where there are any, as faiss does."""
         write_tensors(folder / _VECTORS, {"vectors": self.vectors})
         with explain_os_errors(folder):
-            (folder / _GRAPH).unlink(missing_ok=True)
-            if self.approximate:
-                try:
-                    _faiss().write_index(self._graph, str(folder / _GRAPH))
-                except RuntimeError as error:  # its only type, even for a full disk
-                    raise OSError(str(error)) from error
+            Graphs.delete(folder)
+            if self._graphs is not None:
+                self._graphs.save(folder)
 
     @classmethod
     def load(cls, folder: Path) -> LabelIndex:
@@ -190,19 +170,14 @@ class LabelIndex:
                 f"{folder / _VECTORS} is damaged: it holds no rows of float32. Delete its folder "
                 f"and fit again."
             )
-        path = folder / _GRAPH
-        if not path.exists():
-            return cls(vectors)
-        try:
-            graph = _faiss().read_index(str(path))
-        except RuntimeError as error:
-            raise RunError(f"{path} is damaged. Delete its folder and fit again.") from error
-        if (graph.ntotal, graph.d) != vectors.shape:
+        graphs = Graphs.load(folder)
+        if graphs is not None and graphs.shape != vectors.shape:
+            n, size = graphs.shape
             raise RunError(
-                f"{path} holds {graph.ntotal} vectors of size {graph.d}, but {_VECTORS} beside it "
-                f"has the shape {vectors.shape}. Delete its folder and fit again."
+                f"The graphs in {folder} hold {n} vectors of size {size}, but {_VECTORS} beside "
+                f"them has the shape {vectors.shape}. Delete the folder and fit again."
             )
-        return cls(vectors, graph)
+        return cls(vectors, graphs)
 
 
 @dataclass(frozen=True)
@@ -262,24 +237,3 @@ def recall(index: LabelIndex, exact: LabelIndex, queries: NDArray[np.floating], 
     found = index.search(queries, k).indices
     hits = [np.isin(row[row >= 0], other).sum() for row, other in zip(wanted, found, strict=True)]
     return int(sum(hits)) / max(1, int((wanted >= 0).sum()))
-
-
-def _build_graph(vectors: NDArray[np.float32]) -> Any:  # noqa: ANN401 - an extra
-    faiss = _faiss()
-    graph = faiss.IndexHNSWFlat(vectors.shape[1], _LINKS, faiss.METRIC_INNER_PRODUCT)
-    graph.hnsw.efConstruction = _BUILD_BREADTH
-    threads = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    try:
-        graph.add(vectors)
-    finally:
-        faiss.omp_set_num_threads(threads)
-    return graph
-
-
-def _faiss() -> Any:  # noqa: ANN401 - an extra
-    try:
-        import faiss
-    except ImportError:
-        raise MissingExtraError("faiss-cpu", "faiss", "Approximate label search") from None
-    return faiss
