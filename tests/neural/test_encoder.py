@@ -318,10 +318,11 @@ def test_encoding_keeps_the_order_of_the_texts(encoder, tiny_folder, toy):
     torch.testing.assert_close(found, torch.stack(one_by_one), atol=1e-5, rtol=0)
 
 
-@pytest.fixture
-def with_int8(monkeypatch):
-    """As on a processor with instructions for it; without them it is slow, but the same."""
+@pytest.fixture(params=["bfloat16", "float32"])
+def with_int8(monkeypatch, request):
+    """As on processors with instructions for it; without them it is slow, but the same."""
     monkeypatch.setattr("depl.neural.encoder.multiplies_int8", lambda: True)
+    monkeypatch.setattr("depl.neural.int8.multiplies_bfloat16", lambda: request.param == "bfloat16")
 
 
 def test_int8_is_left_alone_where_the_processor_would_emulate_it(tiny_folder, toy, monkeypatch):

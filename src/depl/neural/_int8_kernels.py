@@ -8,8 +8,6 @@ largest of several floats by the order of their bits.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +31,7 @@ _LEAST = _i32(0x2B8CBCCC)  # 1e-12: a token of zeros needs a scale, too
 
 
 @_exactly
-def _largest(row: Floats) -> Any:
+def _largest(row: Floats) -> np.float32:
     """The largest absolute value."""
     bits = row.view(np.int32)
     best = _LEAST
@@ -42,11 +40,11 @@ def _largest(row: Floats) -> Any:
         best = magnitude if magnitude > best else best
     one = np.empty(1, np.int32)
     one[0] = best
-    return one.view(np.float32)[0]
+    return one.view(np.float32)[0]  # type: ignore[no-any-return]
 
 
 @_exactly
-def _to_bytes(row: Floats, room: Floats, values: Bytes) -> Any:
+def _to_bytes(row: Floats, room: Floats, values: Bytes) -> np.float32:
     """A token's numbers as 8-bit integers; returns their scale."""
     bits = room.view(np.int32)
     scale = _largest(row) / _f32(127.0)
@@ -59,7 +57,9 @@ def _to_bytes(row: Floats, room: Floats, values: Bytes) -> Any:
 
 
 @_exactly
-def _from_products(products: Bits, scale: Any, columns: Floats, bias: Floats, out: Floats) -> None:
+def _from_products(
+    products: Bits, scale: np.float32, columns: Floats, bias: Floats, out: Floats
+) -> None:
     for j in range(len(out)):
         out[j] = _f32(products[j]) * (scale * columns[j]) + bias[j]
 
@@ -73,9 +73,7 @@ def quantize(x: Floats, values: Bytes, scales: Floats) -> None:
 
 
 @_exactly
-def dequantize(
-    products: Bits, scales: Floats, columns: Floats, bias: Floats, out: Floats
-) -> None:
+def dequantize(products: Bits, scales: Floats, columns: Floats, bias: Floats, out: Floats) -> None:
     """The output of a linear layer, from the integer products, in floats."""
     for i in range(len(products)):
         _from_products(products[i], scales[i], columns, bias, out[i])
@@ -117,7 +115,7 @@ def gelu(
 
 
 @_sums
-def _sum(row: Floats) -> Any:
+def _sum(row: Floats) -> np.float32:
     total = _f32(0.0)
     for j in range(len(row)):
         total += row[j]
@@ -125,7 +123,7 @@ def _sum(row: Floats) -> Any:
 
 
 @_sums
-def _sum_of_squares(row: Floats, mean: Any) -> Any:
+def _sum_of_squares(row: Floats, mean: np.float32) -> np.float32:
     total = _f32(0.0)
     for j in range(len(row)):
         difference = row[j] - mean
@@ -142,7 +140,7 @@ def add_and_norm(
     x: Floats,
     gain: Floats,
     shift: Floats,
-    epsilon: Any,
+    epsilon: np.float32,
     values: Bytes,
     new_scales: Floats,
 ) -> None:
@@ -155,7 +153,7 @@ def add_and_norm(
         for j in range(n):
             room[j] += row[j]
         mean = _sum(room) / _f32(n)
-        inverse = _f32(1.0) / np.sqrt(_sum_of_squares(room, mean) / _f32(n) + _f32(epsilon))
+        inverse = _f32(1.0) / np.sqrt(_sum_of_squares(room, mean) / _f32(n) + epsilon)
         for j in range(n):
             row[j] = (room[j] - mean) * inverse * gain[j] + shift[j]
         new_scales[i] = _to_bytes(row, room, values[i])
@@ -169,7 +167,7 @@ def spread(
     bias: Floats,
     texts: NDArray[np.int64],
     positions: NDArray[np.int64],
-    factor: Any,
+    factor: np.float32,
     out: Halves,
 ) -> None:
     """Queries (times a factor), keys and values in bfloat16, as batches of matrices.
@@ -196,7 +194,7 @@ def spread(
 
 
 @_exactly
-def _highest(bits: Bits, n: int) -> Any:
+def _highest(bits: Bits, n: int) -> np.float32:
     """The largest of n floats: negative ones are in the opposite order of their bits."""
     best = _i32(-0x7FFFFFFF)
     for j in range(n):
@@ -205,11 +203,11 @@ def _highest(bits: Bits, n: int) -> Any:
         best = b if b > best else best
     one = np.empty(1, np.int32)
     one[0] = best ^ ((best >> _i32(31)) & _MAGNITUDE)
-    return one.view(np.float32)[0]
+    return one.view(np.float32)[0]  # type: ignore[no-any-return]
 
 
 @_exactly
-def _powers_of_two(row: Floats, room: Floats, n: int, largest: Any) -> None:
+def _powers_of_two(row: Floats, room: Floats, n: int, largest: np.float32) -> None:
     """2 ** (row - largest), in place: an integer power times a polynomial of the rest."""
     bits = room.view(np.int32)
     for j in range(n):

@@ -5,8 +5,6 @@ PyTorch makes some thirty passes over documents x labels for it and its gradient
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +25,7 @@ _LN_2 = _f32(0.6931471805599453)
 
 @_exactly
 def _exponentials(x: Floats, out: Floats, room: Floats) -> None:
-    """e ** x: an integer power of two times a polynomial of the rest."""
+    """E ** x: an integer power of two times a polynomial of the rest."""
     bits = room.view(np.int32)
     for j in range(len(x)):
         y = x[j]
@@ -53,7 +51,7 @@ def _exponentials(x: Floats, out: Floats, room: Floats) -> None:
 
 @_exactly
 def _logarithms(x: Floats, room: Floats) -> None:
-    """ln x of positive numbers, in place; to 1e-6."""
+    """Ln x of positive numbers, in place; to 1e-6."""
     bits, mantissas = x.view(np.int32), room.view(np.int32)
     for j in range(len(x)):
         # The mantissa is brought between 2/3 and 4/3, so that ln of numbers near 1 is exact.
@@ -76,7 +74,7 @@ def _logarithms(x: Floats, room: Floats) -> None:
 
 
 @numba.njit(nogil=True, cache=True, fastmath=True)
-def _sum(row: Floats) -> Any:
+def _sum(row: Floats) -> np.float32:
     total = _f32(0.0)
     for j in range(len(row)):
         total += row[j]
@@ -84,7 +82,7 @@ def _sum(row: Floats) -> Any:
 
 
 @_exactly
-def joint_loss(dual: Floats, dense: Floats, alive: Any, share: Any) -> float:
+def joint_loss(dual: Floats, dense: Floats, alive: np.float32, share: np.float32) -> float:
     """The sum of the joint loss over pairs that are all wrong; logits become its gradients.
 
     With u = s(-dual) and v = s(-dense) the loss of a wrong label is

@@ -1,8 +1,8 @@
 """Gradients of the retrieval losses on a CPU, where the encoder's states are known already.
 
-Nearly all work is with labels: their pooler, the scores of all documents with them, the head's rows.
-So the label subset of a batch is divided into blocks, each is computed by a thread of its own, and
-the gradients are added in the order of the blocks. A block's scores stay in the processor's cache,
+Nearly all work is with labels: their pooler, the scores of documents, the head's rows. So the label
+subset of a batch is divided into blocks, each is computed by a thread of its own, and the gradients
+are added in the order of the blocks. A block's scores stay in the processor's cache,
 and the weights do not depend on the number of threads.
 
 The derivatives are written out, because products without autograd can be oneDNN's, which are twice
@@ -178,9 +178,7 @@ class _Vectors(NamedTuple):
             slopes = slopes + of_vectors
         return _product(slopes.T, self.states.T), slopes.sum(0)
 
-    def add_gradients(
-        self, pooler: nn.Linear, of_units: Tensor, of_vectors: Tensor | None
-    ) -> None:
+    def add_gradients(self, pooler: nn.Linear, of_units: Tensor, of_vectors: Tensor | None) -> None:
         of_weight, of_bias = self.gradients(of_units, of_vectors)
         _add(pooler.weight, of_weight)
         _add(pooler.bias, of_bias)
@@ -200,7 +198,7 @@ def _joint_loss(
 
 
 def _product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    """a times the transpose of b, plus a bias."""
+    """A times the transpose of b, plus a bias."""
     if _ONEDNN:
         call = torch.ops.mkldnn._linear_pointwise
         return call(a, b, bias, "none", [], "none")  # type: ignore[no-any-return]

@@ -26,7 +26,7 @@ _SCORES = 65_536  # scores of a head that are computed at a time: with 12 heads 
 def int8_states(bert: Any, x: Tensor, batch: Packed, layers: list[Layer]) -> Tensor:  # noqa: ANN401
     """Last hidden states of all tokens, from their embeddings, (total, size)."""
     heads = bert.config.num_attention_heads
-    epsilon = bert.config.layer_norm_eps
+    epsilon = np.float32(bert.config.layer_norm_eps)
     values, scales = torch.empty(x.shape, dtype=torch.int8), np.empty(len(x), np.float32)
     x = x.clone()
     kernels.quantize(x.numpy(), values.numpy(), scales)
@@ -58,13 +58,14 @@ def _products(values: Tensor, w: Tensor | Int8, room: Tensor) -> NDArray[np.int3
     """Integer products of tokens and a matrix, in memory that is used again and again."""
     assert isinstance(w, Int8)
     out = room[: len(values) * w.values.shape[1]].view(len(values), -1)
-    return torch._int_mm(values, w.values, out=out).numpy()  # type: ignore[no-any-return]
+    return torch._int_mm(values, w.values, out=out).numpy()
 
 
 def _columns_and_bias(
     w: Tensor | Int8, bias: Tensor | None
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    assert isinstance(w, Int8) and bias is not None  # of a BERT
+    assert isinstance(w, Int8)
+    assert bias is not None  # of a BERT
     return w.scale.numpy().ravel(), bias.numpy()
 
 
@@ -81,7 +82,8 @@ def _attend(
     if not multiplies_bfloat16():
         states = torch.empty(products.shape)
         kernels.dequantize(products, scales, *weights, states.numpy())
-        mixed = attend_padded(*states.view(len(states), 3, heads, -1).unbind(1), batch).flatten(1)
+        q, k, v = states.view(len(states), 3, heads, -1).unbind(1)
+        mixed = attend_padded(q, k, v, batch).flatten(1)
         kernels.quantize(mixed.contiguous().numpy(), values.numpy(), scales)
         return
     size = products.shape[1] // 3 // heads
@@ -122,4 +124,4 @@ def attend_padded(q: Tensor, k: Tensor, v: Tensor, batch: Packed) -> Tensor:
 
 def _bits(x: Tensor) -> NDArray[np.uint16]:
     """The same memory as integers: numpy has no bfloat16."""
-    return x.view(torch.int16).numpy().view(np.uint16)  # type: ignore[no-any-return]
+    return x.view(torch.int16).numpy().view(np.uint16)

@@ -143,7 +143,7 @@ def multiplies_int8() -> bool:
 
 
 def multiplies_bfloat16() -> bool:
-    """Whether it has instructions for products of bfloat16 numbers, four times as fast as float32."""
+    """Whether it has instructions for products of bfloat16 numbers: four times as fast."""
     return not _instructions().isdisjoint({"avx512_bf16", "amx_bf16"})
 
 
