@@ -177,20 +177,22 @@ def spread(
     """
     n = products.shape[1]
     heads, size = out.shape[2], out.shape[4]
-    room = np.empty(n, np.float32)
+    room, halves = np.empty(n, np.float32), np.empty(n, np.uint16)
     bits = room.view(np.int32)
     for i in range(len(products)):
         _from_products(products[i], scales[i], columns, bias, room)
         for j in range(heads * size):
             room[j] *= factor
+        for j in range(n):
+            even = (bits[j] >> _i32(16)) & _i32(1)  # a half is rounded to the even neighbour
+            halves[j] = np.uint16((bits[j] + _i32(0x7FFF) + even) >> _i32(16))
+        first = 0
         for which in range(3):
             for h in range(heads):
                 row = out[which, texts[i], h, positions[i]]
-                first = (which * heads + h) * size
                 for d in range(size):
-                    b = bits[first + d]
-                    even = (b >> _i32(16)) & _i32(1)  # a half is rounded to the even neighbour
-                    row[d] = np.uint16((b + _i32(0x7FFF) + even) >> _i32(16))
+                    row[d] = halves[first + d]
+                first += size
 
 
 @_exactly
