@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -20,7 +21,7 @@ from transformers import (
 
 from depl.neural.bert import token_states
 from depl.neural.encoder import DualEncoder, encode, pooled_batches
-from depl.neural.encoder_files import load_encoder
+from depl.neural.encoder_files import load, load_encoder, save
 from depl.neural.layers import has_fast_path, int8_layers, layers_of
 from depl.neural.packing import TokenBank
 from depl.neural.tokens import Tokens, batches, tokenize
@@ -386,3 +387,22 @@ def test_weights_cast_together_are_the_weights_and_hand_their_gradients_on(encod
     assert (first.intermediate.dense.weight.grad == 7).all()
     assert first.intermediate.dense.weight.grad.dtype == torch.float32
     assert (first.output.LayerNorm.bias.grad == 12).all()
+
+
+def test_an_encoder_from_before_there_was_compiled_code_gives_the_same_vectors(
+    tiny_folder, toy, tmp_path, with_int8
+):
+    old = load_encoder(tiny_folder, int8=True)
+    old.compiled = False
+    save(old, tmp_path, tiny_folder, max_tokens=24)
+    path = tmp_path / "depl.json"
+    settings = json.loads(path.read_text())
+    del settings["compiled"]
+    path.write_text(json.dumps(settings))
+    tokens = tokenize(toy.texts, tiny_folder, 24)
+    found, expected, new = (
+        encode(e, tokens, "document")
+        for e in (load(tmp_path), old, load_encoder(tiny_folder, int8=True))
+    )
+    assert torch.equal(found, expected)
+    assert not torch.equal(found, new)

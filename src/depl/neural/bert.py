@@ -29,10 +29,15 @@ def token_states(
     batch: Packed,
     training: bool,
     layers: list[Layer] | None = None,
+    *,
+    compiled: bool = True,
 ) -> Tensor:
-    """Last hidden state of every token, (total, size); ``layers`` replace the encoder's own."""
+    """Last hidden state of every token, (total, size); ``layers`` replace the encoder's own.
+
+    ``compiled``: 8-bit layers of a BERT are computed by compiled loops.
+    """
     if has_fast_path(bert):
-        return _packed_states(bert, batch, training, layers)
+        return _packed_states(bert, batch, training, layers, compiled)
     padded, mask = batch.pad(batch.ids)
     states = bert(input_ids=padded, attention_mask=mask.long()).last_hidden_state
     return states[mask]  # type: ignore[no-any-return]
@@ -43,6 +48,7 @@ def _packed_states(
     batch: Packed,
     training: bool,
     layers: list[Layer] | None,
+    compiled: bool,
 ) -> Tensor:
     """The forward pass over a packed row, on the weights of the Hugging Face module.
 
@@ -62,7 +68,7 @@ def _packed_states(
     if rotation is None:
         x = x + F.embedding(batch.positions, e.position_embeddings.weight)
     x = norm(x + e.token_type_embeddings.weight[0], e.LayerNorm.weight, e.LayerNorm.bias)
-    if layers is not None and rotation is None:
+    if layers is not None and rotation is None and compiled:
         return int8_states(bert, x, batch, layers)
     x = F.dropout(x.to(dtype), dropout, training)
     for layer in layers or layers_of(bert, dtype):
