@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -20,7 +21,7 @@ from transformers import (
 
 from depl.neural.bert import token_states
 from depl.neural.encoder import DualEncoder, encode, pooled_batches
-from depl.neural.encoder_files import load_encoder
+from depl.neural.encoder_files import load, load_encoder, save
 from depl.neural.layers import has_fast_path, int8_layers, layers_of
 from depl.neural.packing import TokenBank
 from depl.neural.tokens import Tokens, batches, tokenize
@@ -318,10 +319,11 @@ def test_encoding_keeps_the_order_of_the_texts(encoder, tiny_folder, toy):
     torch.testing.assert_close(found, torch.stack(one_by_one), atol=1e-5, rtol=0)
 
 
-@pytest.fixture
-def with_int8(monkeypatch):
-    """As on a processor with instructions for it; without them it is slow, but the same."""
+@pytest.fixture(params=["bfloat16", "float32"])
+def with_int8(monkeypatch, request):
+    """As on processors with instructions for it; without them it is slow, but the same."""
     monkeypatch.setattr("depl.neural.encoder.multiplies_int8", lambda: True)
+    monkeypatch.setattr("depl.neural.int8.multiplies_bfloat16", lambda: request.param == "bfloat16")
 
 
 def test_int8_is_left_alone_where_the_processor_would_emulate_it(tiny_folder, toy, monkeypatch):
@@ -385,3 +387,22 @@ def test_weights_cast_together_are_the_weights_and_hand_their_gradients_on(encod
     assert (first.intermediate.dense.weight.grad == 7).all()
     assert first.intermediate.dense.weight.grad.dtype == torch.float32
     assert (first.output.LayerNorm.bias.grad == 12).all()
+
+
+def test_an_encoder_from_before_there_was_compiled_code_gives_the_same_vectors(
+    tiny_folder, toy, tmp_path, with_int8
+):
+    old = load_encoder(tiny_folder, int8=True)
+    old.compiled = False
+    save(old, tmp_path, tiny_folder, max_tokens=24)
+    path = tmp_path / "depl.json"
+    settings = json.loads(path.read_text())
+    del settings["compiled"]
+    path.write_text(json.dumps(settings))
+    tokens = tokenize(toy.texts, tiny_folder, 24)
+    found, expected, new = (
+        encode(e, tokens, "document")
+        for e in (load(tmp_path), old, load_encoder(tiny_folder, int8=True))
+    )
+    assert torch.equal(found, expected)
+    assert not torch.equal(found, new)

@@ -126,3 +126,18 @@ def test_long_texts_are_not_read_to_their_end(tiny_folder, monkeypatch):
     monkeypatch.setattr(module, "_cutting_tokenizer", lambda *_: Reader())
     tokenize(["a b c d " * 1000, "short"], tiny_folder, 8)
     assert sum(read) < 100
+
+
+def test_distinct_texts_and_where_they_are():
+    tokens = Tokens.concatenate(
+        [Tokens.from_rows([[5, 6], [], [5]]), Tokens.from_rows([[5, 6], [7]])]
+    )
+    once, place = tokens.distinct()
+    assert [row.tolist() for row in np.split(once.ids, once.indptr[1:-1])] == [[5, 6], [], [5], [7]]
+    assert place.tolist() == [0, 1, 2, 0, 3]
+
+
+def test_no_text_is_distinct():
+    once, place = Tokens.from_rows([]).distinct()
+    assert len(once) == 0
+    assert len(place) == 0

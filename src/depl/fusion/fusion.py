@@ -345,6 +345,7 @@ class Fusion:
             "line": self._line,
             "favour": self.order_.power,
             "fill": self.order_.fill,
+            "improbable": self.order_.below,
             "n_train": self._n_train,
         }
         write_tensors(folder / _TREES, self._trees.tensors())
@@ -368,8 +369,9 @@ class Fusion:
             slope, offset = kept["line"]
             fusion._line = (float(slope), float(offset))
             fusion.depth_ = int(kept["depth"])
-            # Runs from before there was a fill have none.
-            fusion.order_ = Order(float(kept["favour"]), float(kept.get("fill", 0)))
+            # Runs from before there was a fill have none; then it was for labels below 2 %.
+            rest = float(kept.get("fill", 0)), float(kept.get("improbable", 0.02))
+            fusion.order_ = Order(float(kept["favour"]), *rest)
             fusion._n_train = int(kept["n_train"])
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(

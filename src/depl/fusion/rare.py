@@ -16,7 +16,7 @@ the box". Where rare labels are found by their names, as in WordNet's definition
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,9 +36,9 @@ from depl.evaluation.metrics import (
 
 POWERS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 FILLS = (0.0, 1.0, 2.0, 4.0)
+IMPROBABLE = 0.02
 CUTS = (1, 5)
 
-_IMPROBABLE = 0.02
 _BEHIND = 1e3  # more than any log-odds
 _RARE = 1  # the band of labels with 1 to 9 training documents
 
@@ -60,10 +60,13 @@ class Order:
     fill : float
         The power by which those of improbable labels are divided; these follow all others. 0 leaves
         them among the others.
+    below : float
+        The probability below which labels are improbable.
     """
 
     power: float = 0.0
     fill: float = 0.0
+    below: float = IMPROBABLE
 
     def keys(self, log_odds: Floats, probability: Floats, inverse: Floats) -> Floats:
         """What to sort pairs by, the largest first; ``inverse`` are inverse propensities."""
@@ -71,7 +74,7 @@ class Order:
         keys: Floats = log_odds + self.power * weight
         if self.fill:
             behind = log_odds - self.fill * weight - _BEHIND
-            keys = np.where(probability < _IMPROBABLE, behind, keys)
+            keys = np.where(probability < self.below, behind, keys)
         return keys
 
 
@@ -84,6 +87,9 @@ def choose_order(
     inverse: Floats,
     rare: NDArray[np.bool_],
     head_loss: float,
+    *,
+    below: float = IMPROBABLE,
+    fills: Sequence[float] = FILLS,
 ) -> Order:
     """The best order that costs the head little.
 
@@ -103,6 +109,10 @@ def choose_order(
     head_loss : float
         How many points P@1 and P@5 may each lose, with the standard error of the loss, since on
         new documents it can be that much larger; 0 keeps the order of probabilities.
+    below : float
+        The probability below which labels are improbable.
+    fills : sequence of float
+        The orders of improbable labels to choose from, as ``Order`` has them; 0 first.
     """
     if head_loss == 0:
         return Order()
@@ -129,4 +139,4 @@ def choose_order(
         return max(worth, key=worth.__getitem__)
 
     power = best_of((Order(x) for x in POWERS), 0.0).power
-    return best_of((Order(power, x) for x in FILLS), 1.0)
+    return best_of((Order(power, x, below) for x in fills), 1.0)

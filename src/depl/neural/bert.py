@@ -14,6 +14,7 @@ import torch.nn.functional as F  # noqa: N812 - what everybody calls it
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from depl.neural.int8 import attend_padded, int8_states
 from depl.neural.layers import Int8, Layer, has_fast_path, is_rotary, layers_of, to_int8
 from depl.neural.packing import Packed
 
@@ -28,10 +29,15 @@ def token_states(
     batch: Packed,
     training: bool,
     layers: list[Layer] | None = None,
+    *,
+    compiled: bool = True,
 ) -> Tensor:
-    """Last hidden state of every token, (total, size); ``layers`` replace the encoder's own."""
+    """Last hidden state of every token, (total, size); ``layers`` replace the encoder's own.
+
+    ``compiled``: 8-bit layers of a BERT are computed by compiled loops.
+    """
     if has_fast_path(bert):
-        return _packed_states(bert, batch, training, layers)
+        return _packed_states(bert, batch, training, layers, compiled)
     padded, mask = batch.pad(batch.ids)
     states = bert(input_ids=padded, attention_mask=mask.long()).last_hidden_state
     return states[mask]  # type: ignore[no-any-return]
@@ -42,6 +48,7 @@ def _packed_states(
     batch: Packed,
     training: bool,
     layers: list[Layer] | None,
+    compiled: bool,
 ) -> Tensor:
     """The forward pass over a packed row, on the weights of the Hugging Face module.
 
@@ -61,6 +68,8 @@ def _packed_states(
     if rotation is None:
         x = x + F.embedding(batch.positions, e.position_embeddings.weight)
     x = norm(x + e.token_type_embeddings.weight[0], e.LayerNorm.weight, e.LayerNorm.bias)
+    if layers is not None and rotation is None and compiled:
+        return int8_states(bert, x, batch, layers)
     x = F.dropout(x.to(dtype), dropout, training)
     for layer in layers or layers_of(bert, dtype):
         q, k, v = _linear(x, layer.qkv, layer.qkv_bias).view(len(x), 3, heads, -1).unbind(1)
@@ -118,12 +127,4 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, batch: Packed) -> Tensor:
 
         starts, longest = batch.starts, batch.longest
         return varlen_attn(q, k, v, starts, starts, longest, longest)  # type: ignore[return-value]
-    if batch.n_texts * batch.longest == len(batch.ids):  # all of one length: nothing to pad
-        shape = (batch.n_texts, batch.longest, *q.shape[1:])
-        q, k, v = (t.view(shape).transpose(1, 2) for t in (q, k, v))
-        return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(0, 1)
-    padded = [batch.pad(t) for t in (q, k, v)]
-    mask = padded[0][1]
-    q, k, v = (t.transpose(1, 2) for t, _ in padded)
-    out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None, None, :])
-    return out.transpose(1, 2)[mask]
+    return attend_padded(q, k, v, batch)

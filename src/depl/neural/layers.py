@@ -133,18 +133,29 @@ def _rotary_fields(bert: Any) -> list[list[Tensor]]:  # noqa: ANN401
     return fields
 
 
-@cache
 def multiplies_int8() -> bool:
     """Whether the processor has instructions for products of 8-bit integers (VNNI or AMX).
 
     Without them these products are emulated: on a CPU with AVX2 alone they took 30 times as long
     as in float32. Only Linux says which instructions there are.
     """
+    return not _instructions().isdisjoint({"avx512_vnni", "avx_vnni", "amx_int8"})
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether it has instructions for products of bfloat16 numbers: four times as fast."""
+    return not _instructions().isdisjoint({"avx512_bf16", "amx_bf16"})
+
+
+@cache
+def _instructions() -> frozenset[str]:
+    """What the processor can do, by Linux's names."""
     try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+        told = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
     except OSError:
-        return False
-    return any(name in flags for name in ("avx512_vnni", "avx_vnni", "amx_int8"))
+        return frozenset()
+    flags = (line.partition(":")[2] for line in told.splitlines() if line.startswith("flags"))
+    return frozenset(next(flags, "").split())
 
 
 def int8_layers(bert: PreTrainedModel) -> list[Layer] | None:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from depl.core.errors import ConfigError
 from depl.neural.encoder import DualEncoder, Side
+from depl.neural.frozen import FrozenRetrieval
 from depl.neural.packing import TokenBank, on_device
 from depl.neural.sampling import LabelSampler
 from depl.neural.tokens import Texts, Tokens
@@ -89,6 +90,12 @@ class Classify:
         scores = self._head(self._phi_doc(rows))
         return binary_cross_entropy(scores, _targets(self._Y[rows], scores.device))
 
+    def add_gradients(
+        self, rows: NDArray[np.int64], subset: NDArray[np.int64], alive: float, share: float
+    ) -> Tensor:
+        """Add the gradients of the loss, times ``share``; returns that loss."""
+        return _add_gradients(self(rows, subset, alive) * share)
+
 
 class Retrieve:
     """The loss of DE-ret and DEPL, and with ``joint`` that of DEPL+c."""
@@ -105,6 +112,10 @@ class Retrieve:
         self._head = encoder.head if joint else None
         self._phi_doc = _vectors(encoder, documents, "document")
         self._phi_label = _vectors(encoder, labels, "label")
+        self._frozen = None
+        on_cpu = encoder.device.type == "cpu"
+        if on_cpu and not isinstance(documents, Tokens) and not isinstance(labels, Tokens):
+            self._frozen = FrozenRetrieval(encoder, documents, labels, sampler, joint=joint)
 
     def subset(self, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """The labels against which this batch is scored."""
@@ -122,6 +133,14 @@ class Retrieve:
         chosen = on_device(subset, dual.device)
         dense = F.linear(phi_doc, self._head.weight[chosen], self._head.bias[chosen])
         return joint_cross_entropy(dual, dense, targets, alive)
+
+    def add_gradients(
+        self, rows: NDArray[np.int64], subset: NDArray[np.int64], alive: float, share: float
+    ) -> Tensor:
+        """Add the gradients of the loss, times ``share``; returns that loss."""
+        if self._frozen is not None:
+            return self._frozen.add_gradients(rows, subset, alive, share)
+        return _add_gradients(self(rows, subset, alive) * share)
 
 
 def make_loss(
@@ -155,6 +174,11 @@ def _vectors(
     states = torch.from_numpy(texts).to(encoder.device)
     pooler = encoder.document_pooler if side == "document" else encoder.label_pooler
     return lambda rows: pooler(states[on_device(rows, states.device)])
+
+
+def _add_gradients(loss: Tensor) -> Tensor:
+    loss.backward()  # type: ignore[no-untyped-call]
+    return loss.detach()
 
 
 def _targets(batch: csr_array, device: torch.device) -> Tensor:

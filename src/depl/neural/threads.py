@@ -23,13 +23,16 @@ _CPU = torch.device("cpu")
 
 
 def map_single_threaded(
-    work: Callable[[T], R], items: Iterable[T], device: torch.device = _CPU
+    work: Callable[[T], R],
+    items: Iterable[T],
+    device: torch.device = _CPU,
+    threads: int | None = None,
 ) -> Iterator[R]:
     """The results in order; on a CPU there is a worker for each of PyTorch's threads."""
     if device.type != "cpu":
         yield from map(work, items)
         return
-    workers = thread_pool(torch.get_num_threads(), _use_one_thread)
+    workers = thread_pool(threads or torch.get_num_threads(), _use_one_thread)
     with one_thread():
         yield from workers.map(work, items)
 

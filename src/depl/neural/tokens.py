@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,23 @@ class Tokens:
         # Index of every token of the result: its text's start plus its position in the text.
         places = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], lengths)
         return Tokens(self.ids[places], indptr)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Tokens]) -> Tokens:
+        """The texts of all parts, in their order."""
+        lengths = np.concatenate([part.lengths for part in parts])
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        return cls(np.concatenate([part.ids for part in parts]), indptr)
+
+    def distinct(self) -> tuple[Tokens, NDArray[np.int64]]:
+        """Each text once, in the order in which they first occur; and where each of these is."""
+        found: dict[bytes, int] = {}
+        place = []
+        for begin, end in pairwise(self.indptr.tolist()):
+            digest = hashlib.blake2b(self.ids[begin:end].tobytes(), digest_size=16).digest()
+            place.append(found.setdefault(digest, len(found)))
+        _, first = np.unique(place, return_index=True)
+        return self.take(first), np.asarray(place, np.int64)
 
     def save(self, folder: Path) -> None:
         """Write the ids, in two bytes each where they fit."""

@@ -8,7 +8,8 @@ DE-ret is ``dual`` over label names, DEPL ``dual`` over pseudo descriptions, DEP
 
 Texts are ``Tokens``, and the encoder is trained; or an array of its pooled states, and it is left
 as it is (the frozen recipe for CPUs: states are computed once, training takes seconds). On a
-CPU one thread trains then, so that the weights do not depend on the number of cores.
+CPU each operation is then done by one thread, so that the weights do not depend on the number of
+cores; ``frozen`` computes blocks of labels side by side.
 """
 
 from __future__ import annotations
@@ -286,10 +287,8 @@ def _gradients(
     total = torch.zeros((), device=encoder.device)
     for portion in team.share(np.array_split(rows, accumulate * team.count)):
         # A process without a document still takes part, so that all have the same gradients.
-        loss = loss_of(portion if len(portion) else rows[:1], subset, alive)
-        loss = loss * (len(portion) / len(rows))
-        loss.backward()  # type: ignore[no-untyped-call]
-        total += loss.detach()
+        share = len(portion) / len(rows)
+        total += loss_of.add_gradients(portion if len(portion) else rows[:1], subset, alive, share)
     team.sum_gradients(encoder.parameters())
     return team.sum(total)
 

@@ -72,15 +72,19 @@ def make_label_texts(work: Work) -> None:
 def _keep_texts(work: Work, texts: Mapping[Path, Sequence[str]], longest: int, side: Side) -> None:
     """Token ids of the texts of each folder, and their states by a frozen encoder."""
     source = encoder_files.find_encoder(work.config.encoder.name)
-    encoder = None
-    if work.config.encoder.training == "frozen":
-        encoder = new_encoder(work.config, 0).to(_team(work).device)
-    for folder, some in texts.items():
-        tokens = tokenize(some, source, longest)
-        tokens.save(folder)
-        if encoder is not None:
-            states = pooled_states(encoder, tokens, side, executor=work.executor)
-            write_tensors(folder / STATES, {"states": states.cpu().numpy().astype(np.float16)})
+    tokens = {folder: tokenize(some, source, longest) for folder, some in texts.items()}
+    for folder, some in tokens.items():
+        some.save(folder)
+    if work.config.encoder.training != "frozen":
+        return
+    encoder = new_encoder(work.config, 0).to(_team(work).device)
+    # Many labels have the same description in both folds: each text is encoded once.
+    everything, place = Tokens.concatenate(list(tokens.values())).distinct()
+    states = pooled_states(encoder, everything, side, executor=work.executor)
+    kept = states.cpu().numpy().astype(np.float16)[place]
+    ends = np.cumsum([len(some) for some in tokens.values()])
+    for folder, some in zip(tokens, np.split(kept, ends[:-1]), strict=True):
+        write_tensors(folder / STATES, {"states": some})
 
 
 def make_classifier(work: Work) -> None:
