@@ -7,19 +7,19 @@ import pytest
 from scipy.special import expit
 
 from depl.core.errors import RunError
-from depl.fusion.newcomers import STEPS, NewcomerModel
+from depl.fusion.newcomers import STEPS, NewcomerModel, Simulated
 from depl.sparse.evidence import COLUMNS, NEAREST
 
 N = len(COLUMNS)
 
 
-def pairs(seed: int, share: float = 1.0) -> tuple[np.ndarray, np.ndarray, float]:
+def pairs(seed: int, share: float = 1.0) -> Simulated:
     """Pairs whose log-odds are -3 + 4 times the first column, others without meaning."""
     rng = np.random.default_rng(seed)
     evidence = rng.random((60_000, N)).astype(np.float32)
     carried = rng.random(len(evidence)) < expit(4 * evidence[:, 0] - 3)
     kept = carried | (rng.random(len(evidence)) < share)
-    return evidence[kept], carried[kept], share
+    return Simulated(evidence[kept], carried[kept], np.ones(kept.sum()), share)
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,25 @@ def test_it_finds_the_odds_that_pairs_were_drawn_with_also_from_a_sample(model):
     for count in (0, 1, 2, 10, 500):
         found = model.probabilities(evidence, np.array([count]))[:, 0]
         np.testing.assert_allclose(found, expit(4 * evidence[:, 0, 0] - 3), atol=0.03)
+
+
+def test_a_pair_counts_as_often_as_it_says():
+    once = pairs(3, 0.5)
+    often = np.where(once.carried, 3, 1)
+    twice = [np.repeat(x, often, axis=0) for x in once[:3]]
+    weighted = NewcomerModel.fit([once._replace(times=often.astype(float))] * len(STEPS))
+    repeated = NewcomerModel.fit([Simulated(*twice, 0.5)] * len(STEPS))
+    np.testing.assert_allclose(weighted.weights, repeated.weights, atol=1e-3)
+    np.testing.assert_allclose(weighted.offsets, repeated.offsets, atol=1e-3)
+
+
+def test_rounds_with_other_shares_give_the_odds_that_pairs_were_drawn_with():
+    rounds = Simulated.together([pairs(4, 0.2), pairs(5, 0.8)])
+    model = NewcomerModel.fit([rounds] * len(STEPS))
+    evidence = np.full((9, 1, N), 0.5, np.float32)
+    evidence[:, 0, 0] = np.linspace(0.1, 0.9, 9)
+    found = model.probabilities(evidence, np.array([0]))[:, 0]
+    np.testing.assert_allclose(found, expit(4 * evidence[:, 0, 0] - 3), atol=0.03)
 
 
 def test_more_evidence_never_makes_a_label_less_probable(model):
@@ -67,14 +86,14 @@ def test_a_document_that_is_an_example_carries_the_label(model):
 
 
 def test_no_pairs_at_all_give_a_model_that_goes_by_what_is_usual():
-    nothing = np.empty((0, N), np.float32), np.empty(0, bool), 1.0
+    nothing = Simulated(np.empty((0, N), np.float32), np.empty(0, bool), np.empty(0), 1.0)
     model = NewcomerModel.fit([nothing] * len(STEPS))
     np.testing.assert_allclose(model.weights, 1.0, atol=1e-3)
     assert np.isfinite(model.offsets).all()
 
 
 def test_a_number_of_examples_that_no_label_has_takes_the_weights_of_fewer():
-    few = np.full((3, N), 0.5, np.float32), np.ones(3, bool), 1.0
+    few = Simulated(np.full((3, N), 0.5, np.float32), np.ones(3, bool), np.ones(3), 1.0)
     model = NewcomerModel.fit([pairs(1), pairs(2), few, few])
     np.testing.assert_array_equal(model.weights[2:], model.weights[[1, 1]])
     assert (model.offsets[2:] == model.offsets[1]).all()

@@ -6,10 +6,11 @@ import logging
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from depl.core.corpus import Label
 from depl.fusion.newcomers import STEPS
-from depl.labels.simulation import simulate_newcomers
+from depl.labels.simulation import NewcomerPlay, simulate_newcomers
 from depl.model.classifier import Classifier
 from depl.run.folder import Run
 
@@ -128,3 +129,36 @@ def test_a_run_of_an_earlier_version_simulates_newcomers_when_a_label_is_added(m
     # The same choice of labels and documents; only the ranks may be cut elsewhere.
     np.testing.assert_allclose(again.weights, kept.weights, atol=0.05)
     assert kept.weights.shape[0] == len(STEPS)
+
+
+def test_labels_that_play_newcomers_are_as_common_as_they_are_without_their_examples(own_run):
+    run = Run.open(own_run)
+    X, Y = run.train_vectors(), run.Y
+    everything, nothing = np.arange(len(run.train())), csr_array(Y.shape, dtype=np.float32)
+    rng = np.random.default_rng(0)
+    play = NewcomerPlay(X, Y, run.names(), run.svm(), everything, nothing, None, rng)
+    sizes = run.train_counts()[0]
+    for n in (0, 1, 3):
+        simulated = play.step(n)
+        usable = sizes[sizes > max(n, 5)]
+        assert len(usable)
+        # All documents are looked at, in each of two rounds.
+        weight = simulated.times[simulated.carried].sum()
+        np.testing.assert_allclose(weight, 2 * usable.sum())
+        assert simulated.carried.sum() == 2 * (usable - n).sum()
+        assert (simulated.times[~simulated.carried] == 1).all()
+
+
+def test_rarer_labels_play_as_if_they_were_as_common_as_those_that_people_add(own_run):
+    run = Run.open(own_run)
+    few = np.flatnonzero(run.train_counts()[0] > 5)[:1]
+    Y = run.Y.tolil()
+    Y[run.Y[:, few].tocoo().row[3:], few] = 0  # three documents are left of it
+    Y = csr_array(Y)
+    everything, nothing = np.arange(Y.shape[0]), csr_array(Y.shape, dtype=np.float32)
+    rng = np.random.default_rng(0)
+    play = NewcomerPlay(
+        run.train_vectors(), Y, run.names(), run.svm(), everything, nothing, None, rng
+    )
+    np.testing.assert_allclose(play.missed(few, 0), 6 / 3)
+    np.testing.assert_allclose(play.missed(few, 2), 6 / 1)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,41 @@ _NEXT = 1.0
 _SAME = 1 - 1e-4  # cosine of a document with an example that it is itself
 
 
+class Simulated(NamedTuple):
+    """Pairs of a document and a label that plays a newcomer with some number of examples.
+
+    Parameters
+    ----------
+    evidence : array of shape (n_pairs, n_columns)
+        What speaks for the label.
+    carried : array of shape (n_pairs,)
+        Whether the document carries it.
+    times : array of shape (n_pairs,)
+        How often the pair counts.
+    share : float
+        The share of all pairs whose document does not carry the label which are among these.
+    """
+
+    evidence: NDArray[np.float32]
+    carried: NDArray[np.bool_]
+    times: Floats
+    share: float
+
+    @classmethod
+    def together(cls, rounds: Sequence[Simulated]) -> Simulated:
+        """All pairs of several rounds."""
+        carried = np.concatenate([x.carried for x in rounds])
+        others = [np.count_nonzero(~x.carried) for x in rounds]
+        # How many pairs there were that no document carries, and how many of those are left.
+        all_others = sum(n / x.share for n, x in zip(others, rounds, strict=True))
+        return cls(
+            np.concatenate([x.evidence for x in rounds]),
+            carried,
+            np.concatenate([x.times for x in rounds]),
+            sum(others) / all_others if all_others else 1.0,
+        )
+
+
 class NewcomerModel:
     """Log-odds of labels from the evidence for them.
 
@@ -61,23 +96,13 @@ class NewcomerModel:
         self.offsets = offsets
 
     @classmethod
-    def fit(
-        cls, simulated: Sequence[tuple[NDArray[np.float32], NDArray[np.bool_], float]]
-    ) -> NewcomerModel:
-        """Learn from labels that play newcomers.
-
-        Parameters
-        ----------
-        simulated : sequence of (evidence, carried, share)
-            For each of ``STEPS``: the evidence of some pairs of document and label, whether the
-            document carries the label, and the share of all pairs that it does not carry which
-            are among them.
-        """
-        solved = [_logistic(*simulated[0])]
+    def fit(cls, simulated: Sequence[Simulated]) -> NewcomerModel:
+        """Learn from labels that play newcomers, by each of the numbers of ``STEPS``."""
+        solved = [_logistic(simulated[0])]
         for pairs in simulated[1:]:
             # A small run has no labels with so many documents: fewer examples must do.
-            enough = pairs[1].sum() >= LEAST
-            solved.append(_logistic(*pairs, solved[-1]) if enough else solved[-1])
+            enough = pairs.carried.sum() >= LEAST
+            solved.append(_logistic(pairs, solved[-1]) if enough else solved[-1])
         return cls(np.stack([w for w, _ in solved]), np.array([offset for _, offset in solved]))
 
     def probabilities(
@@ -143,22 +168,18 @@ class NewcomerModel:
         return cls(weights, offsets)
 
 
-def _logistic(
-    evidence: NDArray[np.float32],
-    carried: NDArray[np.bool_],
-    share: float,
-    fewer: tuple[Floats, float] | None = None,
-) -> tuple[Floats, float]:
+def _logistic(pairs: Simulated, fewer: tuple[Floats, float] | None = None) -> tuple[Floats, float]:
     """Weights that are not negative, and the offset, for pairs of one number of examples.
 
     ``fewer`` are those for fewer examples, near which the weights are expected.
     """
     # One pseudo pair of each kind without evidence keeps the offset finite.
-    none = np.zeros((2, evidence.shape[1]), np.float32)
-    Z = np.concatenate([evidence, none])
+    none = np.zeros((2, pairs.evidence.shape[1]), np.float32)
+    Z = np.concatenate([pairs.evidence, none])
     Z = np.ascontiguousarray(np.concatenate([Z, np.sqrt(Z)], axis=1).T, np.float64)
-    sign = np.where(np.append(carried, [True, False]), 1.0, -1.0)
-    known = -np.log(share)  # by so much the sample raises the odds
+    times = np.append(pairs.times, [1.0, 1.0])
+    sign = np.where(np.append(pairs.carried, [True, False]), 1.0, -1.0)
+    known = -np.log(pairs.share)  # by so much the sample raises the odds
     usual, offset = (np.full(len(Z), _USUAL), -5.0) if fewer is None else fewer
     spread = _SPREAD if fewer is None else _NEXT
 
@@ -168,9 +189,9 @@ def _logistic(
         for w, column in zip(x, Z, strict=False):
             at += w * column
         margin = sign * at
-        pull = -sign * expit(-margin)
+        pull = -sign * times * expit(-margin)
         far = (x[:-1] - usual) / spread
-        value = np.logaddexp(0.0, -margin).sum() + 0.5 * (far**2).sum()
+        value = (times * np.logaddexp(0.0, -margin)).sum() + 0.5 * (far**2).sum()
         slopes = [(pull * column).sum() for column in Z]
         return value, np.append(slopes + far / spread, pull.sum())
 

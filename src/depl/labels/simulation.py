@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
-from depl.fusion.newcomers import LEAST, STEPS, NewcomerModel
+from depl.fusion.newcomers import LEAST, STEPS, NewcomerModel, Simulated
 from depl.labels.fewshot import weigh
 from depl.neural.meanings import Meanings
 from depl.neural.tokens import Texts, some_of
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from depl.neural.encoder import Side
 
 _LABELS = 200  # that play newcomers, for each number of examples
+_ROUNDS = 2  # with other labels and examples: with one, R@5 changed by two points with the draw
 _DOCUMENTS = 3_000  # that they are looked for in
 _OFTEN = 5  # a label is added because it is needed more often than that
 _BLOCK = 500  # documents whose evidence is in memory at a time
@@ -65,7 +66,7 @@ def simulate_newcomers(
         ranked = held_out.take(some)
     seen = profiles(ranked, Y.shape[1])
     encoder = _Encoder(run) if run.has("index") else None
-    simulation = _Simulation(X, Y, names, svm, documents, seen, encoder, rng)
+    simulation = NewcomerPlay(X, Y, names, svm, documents, seen, encoder, rng)
     return NewcomerModel.fit([simulation.step(n) for n in STEPS])
 
 
@@ -97,8 +98,11 @@ class _Encoder:
         return unit_vectors(encode(self._encoder, some_of(texts, rows), side))
 
 
-class _Simulation:
-    """The labels and documents of one run, and what the SVM sees in the documents."""
+class NewcomerPlay:
+    """The labels and documents of one run, and what the SVM sees in the documents.
+
+    Labels are drawn, and examples of each, in ``_ROUNDS`` rounds.
+    """
 
     def __init__(
         self,
@@ -116,18 +120,21 @@ class _Simulation:
         self._X, self._Y, self._names, self._svm = X, Y, names, svm
         self._documents, self._seen, self._rng = documents, seen, rng
         self._by_label = Y.tocsc()
+        self._turns = [rng.permutation(Y.shape[1]) for _ in range(_ROUNDS)]
+        self._draws = rng.integers(2**32, size=(_ROUNDS, Y.shape[1]))
 
-    def step(self, n: int) -> tuple[NDArray[np.float32], NDArray[np.bool_], float]:
-        """Pairs of document and label with n examples, as ``NewcomerModel.fit`` takes them."""
-        labels = np.sort(self._rng.permutation(self._usable(n))[:_LABELS])
-        examples = [
-            np.sort(self._rng.permutation(self._by_label[:, [j]].indices)[:n]) for j in labels
-        ]
+    def step(self, n: int) -> Simulated:
+        """Pairs of document and label with n examples."""
+        return Simulated.together([self._round(n, i) for i in range(_ROUNDS)])
+
+    def _round(self, n: int, number: int) -> Simulated:
+        labels, examples = self._play(n, number)
         evidence, meanings = self._evidence(labels, examples), self._meanings(labels, examples)
         carried = csr_array(self._Y[self._documents][:, labels])
+        often = self.missed(labels, n)
         # As many of the others as are wanted, whatever evidence they have.
         share = min(1.0, max(1, _NEGATIVES * carried.nnz) / max(1, np.prod(carried.shape)))
-        found, truth = [], []
+        found, truth, times = [], [], []
         for first in range(0, len(self._documents), _BLOCK):
             rows = slice(first, first + _BLOCK)
             right = carried[rows].toarray() > 0
@@ -136,11 +143,38 @@ class _Simulation:
                 wanted[np.isin(self._documents[rows], own), j] = False
             columns = self._of(evidence, labels, rows)
             if meanings is not None and self._vectors is not None:
-                own = meanings.of(self._vectors[rows])
-                columns = np.concatenate([columns, own], axis=2)
+                by_meaning = meanings.of(self._vectors[rows])
+                columns = np.concatenate([columns, by_meaning], axis=2)
             found.append(columns[wanted])
             truth.append(right[wanted])
-        return np.concatenate(found), np.concatenate(truth), share
+            times.append(np.where(right, often, 1.0)[wanted])
+        return Simulated(np.concatenate(found), np.concatenate(truth), np.concatenate(times), share)
+
+    def _play(self, n: int, number: int) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+        """The labels that play newcomers with n examples, and which documents these are.
+
+        In one round the labels are the same for every number, and more examples are the fewer and
+        others: the numbers differ by what examples are worth, not by chance.
+        """
+        usable = self._usable(n)
+        labels = np.sort(usable[np.argsort(self._turns[number][usable])][:_LABELS])
+        examples = []
+        for j in labels.tolist():
+            carriers = self._by_label.indices[slice(*self._by_label.indptr[j : j + 2])]
+            order = np.random.default_rng(self._draws[number, j]).permutation(len(carriers))
+            examples.append(np.sort(carriers[order[:n]]))
+        return labels, examples
+
+    def missed(self, labels: NDArray[np.int64], n: int) -> NDArray[np.float64]:
+        """How many documents each one stands for that carries a label and is no example of it.
+
+        The examples carry the label, too, but say nothing here: of six documents five are
+        examples, and on new documents the label is as common as six. And in a small run, where
+        rarer labels play newcomers, they are as common as those that people add.
+        """
+        sizes = np.diff(self._by_label.indptr)[labels].astype(np.float64)
+        missed: NDArray[np.float64] = np.maximum(sizes, _OFTEN + 1) / (sizes - n)
+        return missed
 
     def _usable(self, n: int) -> NDArray[np.int64]:
         """The labels that can play newcomers with n examples."""
@@ -166,7 +200,7 @@ class _Simulation:
             name_owner=np.searchsorted(labels, self._names.owner[own]),
             examples=X,
             example_owner=owner,
-            weights=unit_rows(weigh(self._X, X, groups, cull=0.0)[0]),
+            weights=unit_rows(weigh(self._X, X, groups, cull=self._svm.cull)[0]),
             profiles=unit_rows(together),
         )
 
