@@ -251,6 +251,23 @@ def test_a_run_that_cannot_be_written_to_loads_without_what_was_computed(
     assert_same(model, Classifier.load(fused_run), dataset.dev.texts)
 
 
+def test_a_disk_that_is_full_at_the_first_edit_leaves_no_empty_journal(
+    model, fused_run, monkeypatch
+):
+    def full(descriptor: int) -> None:
+        if "journal" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(RunError, match="No space left"):
+            model.add_labels([Label("n0", "storage licence")])
+    again = Classifier.load(fused_run)
+    assert "n0" not in again.labels
+    again.add_labels([Label("n0", "storage licence")])
+    assert "n0" in Classifier.load(fused_run).labels
+
+
 def test_an_emptied_journal_is_missed_even_if_it_had_one_entry(model, fused_run):
     model.add_labels([Label("n0", "storage licence")])
     (fused_run / "labels" / "journal.jsonl").write_bytes(b"")

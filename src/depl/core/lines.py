@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from depl.core.errors import RunError, explain_os_errors
-from depl.core.storage import append, flush
+from depl.core.storage import append, flush, whole_file
 
 _CHUNK = 2**16  # bytes to read at a time from the end of the file
 
@@ -82,7 +82,11 @@ class LineFile:
         """
         new = not self.path.exists()
         end = self._end()
-        append(self.path, line, after=end, durable=durable)
+        if new:  # whole or not at all: no file is empty because a disk was full or a process killed
+            with whole_file(self.path) as unfinished:
+                unfinished.write_bytes(line)
+        else:
+            append(self.path, line, after=end, durable=durable)
         if new and durable:  # the file is new in its folder, and the folder may be
             with explain_os_errors(self.path):
                 flush(self.path.parent)
