@@ -119,5 +119,5 @@ def joint_loss(dual: Floats, dense: Floats, alive: np.float32, share: np.float32
         _logarithms(both, room)
         _logarithms(u, room)
         _logarithms(v, room)
-        loss -= joint * (_sum(both) - _f32(n) * _LN_2) + own * (_sum(u) + _sum(v))
+        loss -= float(joint * (_sum(both) - _f32(n) * _LN_2) + own * (_sum(u) + _sum(v)))
     return loss

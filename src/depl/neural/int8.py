@@ -20,6 +20,8 @@ from depl.neural import _int8_kernels as kernels
 from depl.neural.layers import Int8, Layer, multiplies_bfloat16
 from depl.neural.packing import Packed
 
+Weights = tuple[NDArray[np.float32], NDArray[np.float32]]  # scales of columns, and the bias
+
 _SCORES = 65_536  # scores of a head that are computed at a time: with 12 heads they stay in a cache
 
 
@@ -33,19 +35,35 @@ def int8_states(bert: Any, x: Tensor, batch: Packed, layers: list[Layer]) -> Ten
     widest = max(_columns(w) for layer in layers for w in (layer.qkv, layer.widen))
     room = torch.empty(len(x) * widest, dtype=torch.int32)
     wide = torch.empty(len(x), _columns(layers[0].widen), dtype=torch.int8)
+
+    def add_and_norm(
+        products: NDArray[np.int32], weights: Weights, gain: Tensor, shift: Tensor
+    ) -> None:
+        columns, bias = weights
+        kernels.add_and_norm(
+            products,
+            scales,
+            columns,
+            bias,
+            x.numpy(),
+            gain.numpy(),
+            shift.numpy(),
+            epsilon,
+            values.numpy(),
+            scales,
+        )
+
     for layer in layers:
         _attend(_products(values, layer.qkv, room), layer, heads, batch, values, scales)
-        mixed = _products(values, layer.mix, room)
-        norm = (layer.norm_1.numpy(), layer.norm_1_bias.numpy(), epsilon)
         weights = _columns_and_bias(layer.mix, layer.mix_bias)
-        kernels.add_and_norm(mixed, scales, *weights, x.numpy(), *norm, values.numpy(), scales)
-        widened = _products(values, layer.widen, room)
+        products = _products(values, layer.mix, room)
+        add_and_norm(products, weights, layer.norm_1, layer.norm_1_bias)
         weights = _columns_and_bias(layer.widen, layer.widen_bias)
-        kernels.gelu(widened, scales, *weights, wide.numpy(), scales)
-        narrowed = _products(wide, layer.narrow, room)
-        norm = (layer.norm_2.numpy(), layer.norm_2_bias.numpy(), epsilon)
+        products = _products(values, layer.widen, room)
+        kernels.gelu(products, scales, *weights, wide.numpy(), scales)
         weights = _columns_and_bias(layer.narrow, layer.narrow_bias)
-        kernels.add_and_norm(narrowed, scales, *weights, x.numpy(), *norm, values.numpy(), scales)
+        products = _products(wide, layer.narrow, room)
+        add_and_norm(products, weights, layer.norm_2, layer.norm_2_bias)
     return x
 
 
@@ -61,9 +79,7 @@ def _products(values: Tensor, w: Tensor | Int8, room: Tensor) -> NDArray[np.int3
     return torch._int_mm(values, w.values, out=out).numpy()
 
 
-def _columns_and_bias(
-    w: Tensor | Int8, bias: Tensor | None
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _columns_and_bias(w: Tensor | Int8, bias: Tensor | None) -> Weights:
     assert isinstance(w, Int8)
     assert bias is not None  # of a BERT
     return w.scale.numpy().ravel(), bias.numpy()

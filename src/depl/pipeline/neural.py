@@ -83,8 +83,8 @@ def _keep_texts(work: Work, texts: Mapping[Path, Sequence[str]], longest: int, s
     states = pooled_states(encoder, everything, side, executor=work.executor)
     kept = states.cpu().numpy().astype(np.float16)[place]
     ends = np.cumsum([len(some) for some in tokens.values()])
-    for folder, some in zip(tokens, np.split(kept, ends[:-1]), strict=True):
-        write_tensors(folder / STATES, {"states": some})
+    for folder, part in zip(tokens, np.split(kept, ends[:-1]), strict=True):
+        write_tensors(folder / STATES, {"states": part})
 
 
 def make_classifier(work: Work) -> None:
