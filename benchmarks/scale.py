@@ -203,8 +203,8 @@ def projection(cells: list[dict], fits: dict[str, tuple[float, float, float]]) -
         c, a, b = fits[stage]
         return float(c * documents**a * labels**b)
 
-    ranked = seconds(RANK, 1) if np.isnan(fits[RANK][1]) else seconds(RANK)
-    of_document = ranked / SUGGESTED
+    # A beam follows as many nodes of every level; a larger tree has a few levels more.
+    of_document = cells[-1]["stages"][RANK]["seconds"] / SUGGESTED
     # By row: seconds of a core that machines share, and of one of them alone.
     rows = {
         "features": (seconds("features"), 0.0),
@@ -214,7 +214,7 @@ def projection(cells: list[dict], fits: dict[str, tuple[float, float, float]]) -
         "fusion": (of_document * HELD_OUT * documents, seconds("fusion", FUSED / HELD_OUT)),
     }
     rows["all"] = tuple(map(sum, zip(*rows.values(), strict=True)))
-    of_one = seconds(SUGGEST) / SUGGESTED
+    of_one = seconds(SUGGEST) / SUGGESTED + of_document
     rows[f"suggesting, {documents:,} documents"] = of_one * documents, 0.0
     rows["one-vs-all in place of the tree, *linear* alone"] = seconds("linear"), 0.0
     last = cells[-1]

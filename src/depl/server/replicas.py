@@ -39,6 +39,9 @@ NAME = "depl"  # of the application in Ray Serve
 _STARTS = 3  # of a replica that fails, before the service is given up
 _HEALTH = 2.0  # seconds between two looks whether a replica lives
 _LISTENING = 60.0  # seconds in which all machines listen
+# A process that listens is given up, and another started, if it takes longer to begin: by default
+# 5 seconds, in which a busy machine does not even import what it needs.
+_PATIENCE = {"RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60"}
 
 
 @dataclass(frozen=True)
@@ -187,14 +190,15 @@ def _start(
             proxy_location="EveryNode",
             http_options={"host": host, "port": port, "keep_alive_timeout_s": int(MAX_SILENCE)},
             logging_config=quiet,
+            controller_options={"runtime_env": {"env_vars": _PATIENCE}},
         )
-    except RuntimeError as error:
-        if "bind" not in str(error):
-            raise
-        raise DeplError(
-            f"The head of the cluster cannot listen at {host}, port {port}; perhaps something else "
-            f"does there. Choose another --port or --host."
-        ) from None
+    except (RuntimeError, TimeoutError, ray.exceptions.RayError) as error:
+        if "bind" in str(error):
+            why = f"cannot listen at {host}, port {port}; perhaps something else does there. "
+            remedy = "Choose another --port or --host."
+        else:
+            why, remedy = f"does not start ({type(error).__name__}). ", "Try again when it is idle."
+        raise DeplError(f"The head of the cluster {why}{remedy}") from None
     try:
         serve.run(deployment.bind(), name=NAME, route_prefix="/", logging_config=quiet)
     except RuntimeError as error:
