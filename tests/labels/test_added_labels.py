@@ -94,9 +94,10 @@ def test_reasons_are_names_examples_and_labels_alike(model):
     assert why.svm is None
     ranked = model.predict([text], 13)
     assert ranked.place(0, 12) == (why.probability, why.rank - 1)
-    model_of = model.state.newcomers.model
+    newcomers = model.state.newcomers
+    nothing = np.zeros((1, 1, len(newcomers.columns)), np.float32)
     added = sum(part.contribution for part in why.parts)
-    at_none = model_of.log_odds(np.zeros((1, 1, 6), np.float32), np.array([2]))[0, 0]
+    at_none = newcomers.model.log_odds(nothing, np.array([2]))[0, 0]
     odds = np.log(why.probability / (1 - why.probability))
     np.testing.assert_allclose(added + at_none, odds, rtol=1e-4)
     assert model.explain(text, "wine").parts[0].name == "svm"
