@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from depl.core.errors import RunError
 from depl.fusion.newcomers import STEPS, NewcomerModel, Simulated
+from depl.sparse import breadth
 from depl.sparse.evidence import COLUMNS, NEAREST
 
-N = len(COLUMNS)
+N = len(COLUMNS) + len(breadth.COLUMNS)
 
 
 def pairs(seed: int, share: float = 1.0) -> Simulated:
@@ -108,3 +111,25 @@ def test_it_is_kept_and_what_is_damaged_is_told(model, tmp_path):
     (tmp_path / "newcomers.json").write_text('{"weights": [1], "offsets": []}')
     with pytest.raises(RunError, match=r"newcomers.json is damaged"):
         NewcomerModel.load(tmp_path)
+
+
+def test_a_run_of_an_earlier_version_goes_by_what_it_knew(tmp_path):
+    """Its weights are for fewer columns: how broad a label is does not count."""
+    n = len(COLUMNS)
+    weights = np.arange(len(STEPS) * 2 * n, dtype=float).reshape(len(STEPS), 2 * n)
+    kept = {"weights": weights.tolist(), "offsets": [-1.0] * len(STEPS)}
+    (tmp_path / "newcomers.json").write_text(json.dumps(kept))
+    model = NewcomerModel.load(tmp_path)
+    evidence = np.random.default_rng(2).random((1, 1, N)).astype(np.float32)
+    own = evidence[0, 0, :n]
+    expected = own @ weights[1, :n] + np.sqrt(own) @ weights[1, n:] - 1.0
+    np.testing.assert_allclose(model.log_odds(evidence, np.array([1]))[0, 0], expected, rtol=1e-6)
+
+
+def test_evidence_that_only_more_examples_have_counts_half_of_the_way():
+    """At one example it is never there; at three it raises the odds, and the offset is lower."""
+    without = pairs(6)._replace(evidence=pairs(6).evidence.copy())
+    without.evidence[:, -1] = 0.0
+    model = NewcomerModel.fit([without, without, pairs(7), pairs(7)])
+    assert (model.weights[:2, [N - 1, 2 * N - 1]] == 0).all()
+    assert model.weights[2, [N - 1, 2 * N - 1]].sum() > 0

@@ -81,7 +81,12 @@ def test_reasons_are_names_examples_and_labels_alike(model):
     text = "A monopile of a wind farm, and duties on wine"
     model.add_labels([MONOPILE], examples={"mono": TEXTS})
     why = model.explain(text, "mono")
-    assert [part.name for part in why.parts] == ["names", "examples", "labels alike"]
+    assert [part.name for part in why.parts] == [
+        "names",
+        "examples",
+        "labels alike",
+        "how broad it is",
+    ]
     assert [(x.term, x.spans) for x in why.name_words] == [("monopile", [(2, 10)])]
     assert [near.text for near in why.neighbours] == TEXTS
     assert why.neighbours[0].id == "example 1"
@@ -89,9 +94,10 @@ def test_reasons_are_names_examples_and_labels_alike(model):
     assert why.svm is None
     ranked = model.predict([text], 13)
     assert ranked.place(0, 12) == (why.probability, why.rank - 1)
-    model_of = model.state.newcomers.model
+    newcomers = model.state.newcomers
+    nothing = np.zeros((1, 1, len(newcomers.columns)), np.float32)
     added = sum(part.contribution for part in why.parts)
-    at_none = model_of.log_odds(np.zeros((1, 1, 6), np.float32), np.array([2]))[0, 0]
+    at_none = newcomers.model.log_odds(nothing, np.array([2]))[0, 0]
     odds = np.log(why.probability / (1 - why.probability))
     np.testing.assert_allclose(added + at_none, odds, rtol=1e-4)
     assert model.explain(text, "wine").parts[0].name == "svm"
@@ -136,7 +142,9 @@ def test_labels_that_play_newcomers_are_as_common_as_they_are_without_their_exam
     X, Y = run.train_vectors(), run.Y
     everything, nothing = np.arange(len(run.train())), csr_array(Y.shape, dtype=np.float32)
     rng = np.random.default_rng(0)
-    play = NewcomerPlay(X, Y, run.names(), run.svm(), everything, nothing, None, rng)
+    play = NewcomerPlay(
+        X, Y, run.names(), run.svm(), run.features().idf_, everything, nothing, None, rng
+    )
     sizes = run.train_counts()[0]
     for n in (0, 1, 3):
         simulated = play.step(n)
@@ -158,7 +166,15 @@ def test_rarer_labels_play_as_if_they_were_as_common_as_those_that_people_add(ow
     everything, nothing = np.arange(Y.shape[0]), csr_array(Y.shape, dtype=np.float32)
     rng = np.random.default_rng(0)
     play = NewcomerPlay(
-        run.train_vectors(), Y, run.names(), run.svm(), everything, nothing, None, rng
+        run.train_vectors(),
+        Y,
+        run.names(),
+        run.svm(),
+        run.features().idf_,
+        everything,
+        nothing,
+        None,
+        rng,
     )
     np.testing.assert_allclose(play.missed(few, 0), 6 / 3)
     np.testing.assert_allclose(play.missed(few, 2), 6 / 1)

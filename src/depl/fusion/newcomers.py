@@ -3,9 +3,10 @@
 The fusion cannot say: it has learnt what scores mean that an SVM gives labels that it was trained
 for. Where it was asked, an example could make a label less probable than its name alone. So labels
 that were added have a model of their own, a logistic regression on the evidence for them
-(``depl.sparse.evidence``, ``depl.neural.meanings``), fitted on labels of the run that play
-newcomers (``depl.labels.simulation``). It gives probabilities, as the fusion does, by which the
-labels of both are ranked together.
+(``depl.sparse.evidence``, ``depl.neural.meanings``) and on how broad they are
+(``depl.sparse.breadth``), fitted on labels of the run that play newcomers
+(``depl.labels.simulation``). It gives probabilities, as the fusion does, by which the labels of
+both are ranked together.
 
 There is one set of weights for 0 examples, and one each for 1, 3 and 10, each expected near that
 for fewer; between them the weights follow the logarithm of the number. A weight is never negative:
@@ -27,14 +28,16 @@ from depl.core.storage import read_json, write_json
 from depl.evaluation.metrics import Floats
 from depl.fusion.calibration import minimise
 from depl.neural import meanings
+from depl.sparse import breadth
 from depl.sparse import evidence as words
 from depl.sparse.evidence import NEAREST
 
 STEPS = (0, 1, 3, 10)  # numbers of examples with weights of their own
 LEAST = 20  # pairs of a document and a label that it carries, to learn from
 
+_BREADTH = len(breadth.COLUMNS)  # the last ones; runs of earlier versions lack them
 # Without an encoder, and with one.
-_COLUMNS = len(words.COLUMNS), len(words.COLUMNS) + len(meanings.COLUMNS)
+_COLUMNS = tuple(len(words.COLUMNS) + n + _BREADTH for n in (0, len(meanings.COLUMNS)))
 
 _FILE = "newcomers.json"
 _USUAL, _SPREAD = 1.0, 2.0  # what a weight is expected to be, before any label was simulated
@@ -98,12 +101,16 @@ class NewcomerModel:
     @classmethod
     def fit(cls, simulated: Sequence[Simulated]) -> NewcomerModel:
         """Learn from labels that play newcomers, by each of the numbers of ``STEPS``."""
-        solved = [_logistic(simulated[0])]
+        solved, kept = [_logistic(simulated[0])], [simulated[0]]
         for pairs in simulated[1:]:
             # A small run has no labels with so many documents: fewer examples must do.
             enough = pairs.carried.sum() >= LEAST
             solved.append(_logistic(pairs, solved[-1]) if enough else solved[-1])
-        return cls(np.stack([w for w, _ in solved]), np.array([offset for _, offset in solved]))
+            kept.append(pairs if enough else kept[-1])
+        # Nothing is known of evidence that was never there. Between two numbers of examples, of
+        # which only the larger has it, half of its weight goes with half of the offset.
+        weights = [_there(x) * w for x, (w, _) in zip(kept, solved, strict=True)]
+        return cls(np.stack(weights), np.array([offset for _, offset in solved]))
 
     def probabilities(
         self, evidence: NDArray[np.float32], counts: NDArray[np.integer]
@@ -158,6 +165,9 @@ class NewcomerModel:
         kept: dict[str, Any] = read_json(path)
         try:
             weights, offsets = np.array(kept["weights"], float), np.array(kept["offsets"], float)
+            if weights.shape in [(len(STEPS), 2 * (n - _BREADTH)) for n in _COLUMNS]:
+                halves = np.split(weights, 2, axis=1)
+                weights = np.hstack([np.pad(x, ((0, 0), (0, _BREADTH))) for x in halves])
             shapes = [(len(STEPS), 2 * n) for n in _COLUMNS]
             if weights.shape not in shapes or offsets.shape != (len(STEPS),):
                 raise ValueError(f"weights of the shape {weights.shape}")
@@ -166,6 +176,12 @@ class NewcomerModel:
                 f"{path} is damaged ({error!r}). Delete its folder and fit again."
             ) from error
         return cls(weights, offsets)
+
+
+def _there(pairs: Simulated) -> NDArray[np.bool_]:
+    """Of which columns, and square roots of columns, some pair has more than 0."""
+    there = pairs.evidence.any(axis=0) | (len(pairs.evidence) == 0)
+    return np.concatenate([there, there])
 
 
 def _logistic(pairs: Simulated, fewer: tuple[Floats, float] | None = None) -> tuple[Floats, float]:

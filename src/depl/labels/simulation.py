@@ -19,6 +19,7 @@ from depl.labels.fewshot import weigh
 from depl.neural.meanings import Meanings
 from depl.neural.tokens import Texts, some_of
 from depl.run.folder import Run
+from depl.sparse.breadth import breadth
 from depl.sparse.evidence import (
     ALIKE,
     SEEN,
@@ -57,7 +58,7 @@ def simulate_newcomers(
     """
     rng = np.random.default_rng(seed)
     X, Y, names, svm = run.train_vectors(), run.Y, run.names(), run.svm()
-    documents = run.slice.held_out
+    idf, documents = run.features().idf_, run.slice.held_out
     some = np.sort(rng.permutation(len(documents))[:_DOCUMENTS])
     documents = documents[some]
     if held_out is None:
@@ -66,7 +67,7 @@ def simulate_newcomers(
         ranked = held_out.take(some)
     seen = profiles(ranked, Y.shape[1])
     encoder = _Encoder(run) if run.has("index") else None
-    simulation = NewcomerPlay(X, Y, names, svm, documents, seen, encoder, rng)
+    simulation = NewcomerPlay(X, Y, names, svm, idf, documents, seen, encoder, rng)
     return NewcomerModel.fit([simulation.step(n) for n in STEPS])
 
 
@@ -110,6 +111,7 @@ class NewcomerPlay:
         Y: csr_array,
         names: NameMatch,
         svm: OneVsAllSVM,
+        idf: NDArray[np.float32],
         documents: NDArray[np.int64],
         seen: csr_array,
         encoder: _Encoder | None,
@@ -117,7 +119,7 @@ class NewcomerPlay:
     ) -> None:
         self._encoder = encoder
         self._vectors = None if encoder is None else encoder.documents(documents)
-        self._X, self._Y, self._names, self._svm = X, Y, names, svm
+        self._X, self._Y, self._names, self._svm, self._idf = X, Y, names, svm, idf
         self._documents, self._seen, self._rng = documents, seen, rng
         self._by_label = Y.tocsc()
         self._turns = [rng.permutation(Y.shape[1]) for _ in range(_ROUNDS)]
@@ -131,7 +133,7 @@ class NewcomerPlay:
         labels, examples = self._play(n, number)
         evidence, meanings = self._evidence(labels, examples), self._meanings(labels, examples)
         carried = csr_array(self._Y[self._documents][:, labels])
-        often = self.missed(labels, n)
+        often, broad = self.missed(labels, n), breadth(evidence, self._idf)
         # As many of the others as are wanted, whatever evidence they have.
         share = min(1.0, max(1, _NEGATIVES * carried.nnz) / max(1, np.prod(carried.shape)))
         found, truth, times = [], [], []
@@ -141,11 +143,11 @@ class NewcomerPlay:
             wanted = right | (self._rng.random(right.shape) < share)
             for j, own in enumerate(examples):
                 wanted[np.isin(self._documents[rows], own), j] = False
-            columns = self._of(evidence, labels, rows)
+            parts = [self._of(evidence, labels, rows)]
             if meanings is not None and self._vectors is not None:
-                by_meaning = meanings.of(self._vectors[rows])
-                columns = np.concatenate([columns, by_meaning], axis=2)
-            found.append(columns[wanted])
+                parts.append(meanings.of(self._vectors[rows]))
+            parts.append(np.broadcast_to(broad, (*right.shape, broad.shape[1])))
+            found.append(np.concatenate(parts, axis=2)[wanted])
             truth.append(right[wanted])
             times.append(np.where(right, often, 1.0)[wanted])
         return Simulated(np.concatenate(found), np.concatenate(truth), np.concatenate(times), share)

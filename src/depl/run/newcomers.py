@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from depl.core.ranking import Ranking
 from depl.fusion.newcomers import NewcomerModel
 from depl.neural import meanings
 from depl.neural.meanings import Meanings, unit_length
+from depl.sparse import breadth
 from depl.sparse import evidence as words
 from depl.sparse.evidence import Evidence, profiles
 from depl.sparse.tfidf import TfidfFeatures
@@ -79,7 +81,12 @@ class Newcomers:
     @property
     def columns(self) -> tuple[str, ...]:
         """What the columns of the evidence are."""
-        return words.COLUMNS + (() if self.meanings is None else meanings.COLUMNS)
+        by_meaning = () if self.meanings is None else meanings.COLUMNS
+        return (*words.COLUMNS, *by_meaning, *breadth.COLUMNS)
+
+    @cached_property
+    def _breadth(self) -> NDArray[np.float32]:
+        return breadth.breadth(self.evidence, self.features.idf_)
 
     def vectors(self, texts: Sequence[str], X: csr_array) -> csr_array:
         """The texts' tf-idf over all terms; X is that over the run's own."""
@@ -90,11 +97,12 @@ class Newcomers:
         self, X: csr_array, svm: Ranking, vectors: Vectors | None
     ) -> NDArray[np.float32]:
         """The evidence for every label in documents whose tf-idf ``vectors`` gives."""
-        found = self.evidence.of(X, profiles(svm, self.evidence.profiles.shape[1]))
-        if self.meanings is None:
-            return found
-        assert vectors is not None
-        return np.concatenate([found, self.meanings.of(unit_length(vectors.cpu().numpy()))], axis=2)
+        found = [self.evidence.of(X, profiles(svm, self.evidence.profiles.shape[1]))]
+        if self.meanings is not None:
+            assert vectors is not None
+            found.append(self.meanings.of(unit_length(vectors.cpu().numpy())))
+        found.append(np.broadcast_to(self._breadth, (X.shape[0], *self._breadth.shape)))
+        return np.concatenate(found, axis=2)
 
     def _rank(self, evidence: NDArray[np.float32], k: int) -> Ranking:
         found = self.model.probabilities(evidence, self.evidence.counts)

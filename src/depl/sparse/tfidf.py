@@ -208,6 +208,8 @@ class TfidfFeatures:
         added = [x for x, kept in zip(unknown, frequent, strict=True) if kept]
         columns = columns | {term.casefold(): len(columns) + i for i, term in enumerate(added)}
         more = self.with_terms(added, 0)
+        # Most terms are those from before: they are not gone through again.
+        more._kept = more.terms_, columns, np.append(self._of_terms()[2], are_pairs(added))
         return more, more._vectors(terms, counts, columns)
 
     def recounted(self, df: NDArray[np.integer], n: int) -> TfidfFeatures:
