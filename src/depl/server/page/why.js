@@ -64,6 +64,11 @@ const PARTS = {
     "how close the text is in meaning to the label's examples",
     "the meaning of the documents given as its examples",
   ],
+  "how broad it is": [
+    "Breadth",
+    "how common the words of its name are, and how varied its examples",
+    "how broad the label is",
+  ],
 };
 
 /** Spans to highlight: words that count in favour of the label, strong ones more than weak ones. */
