@@ -211,21 +211,6 @@ def test_a_cluster_makes_the_bytes_of_one_machine_though_a_worker_is_killed_in_e
     assert files(run) == on_one_machine
 
 
-def test_a_node_killed_in_the_middle_of_a_stage_changes_nothing(
-    cluster: Any,
-    executor: RayExecutor,
-    dataset: Dataset,
-    on_one_machine: dict[str, Any],
-    tmp_path: Path,
-):
-    (node,) = cluster.worker_nodes
-    run, killed = fit_disturbed(
-        dataset, tmp_path, executor, {"linear"}, node.node_id, until="linear"
-    )
-    assert killed == {"linear"}
-    assert files(run) == {name: on_one_machine[name] for name in ("corpus", "features", "linear")}
-
-
 def fit_disturbed(
     dataset: Dataset,
     folder: Path,
@@ -409,6 +394,21 @@ def test_two_replicas_answer_as_one(cluster: Any, executor: RayExecutor, own_run
             assert time.monotonic() < end
             with suppress(httpx.TransportError):  # what the dead one had accepted is lost
                 answered += client.get("/v1/labels/x-1").status_code == 200
+
+
+def test_a_node_killed_in_the_middle_of_a_stage_changes_nothing(
+    cluster: Any,
+    executor: RayExecutor,
+    dataset: Dataset,
+    on_one_machine: dict[str, Any],
+    tmp_path: Path,
+):
+    (node,) = cluster.worker_nodes  # what comes after has one node left
+    run, killed = fit_disturbed(
+        dataset, tmp_path, executor, {"linear"}, node.node_id, until="linear"
+    )
+    assert killed == {"linear"}
+    assert files(run) == {name: on_one_machine[name] for name in ("corpus", "features", "linear")}
 
 
 def test_a_missing_ray_serve_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch):
