@@ -1,12 +1,14 @@
 """The paper's systems and ablations, each trained from the same run: what differs is one thing.
 
-A run of ``depl fit`` has tokens, the SVM's hard negatives and the classifier of the first neural
-stage. From there every variant is the second stage once more, on all training documents, with the
-run's settings but for what its line below says.
+A run of ``depl fit`` has tokens, the SVM's hard negatives, and the best number of epochs of the
+first neural stage. So many train the classifier on all training documents; from there every variant
+is the second stage, on all of them, with the run's settings but for what its line below says.
 """
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -55,24 +57,45 @@ def rankings(
     device = Processes.launched(config.device).device
     folder = encoder_files.find_encoder(config.encoder.name)
     tokens = tokenize(documents.texts, folder, config.encoder.max_tokens)
+    classifier = _classifier(run).to(device)
     for name in names:
         if name == CLASSIFIER:
-            encoder = encoder_files.load(run.encoder_folder(CLASSIFIER)).to(device)
-            yield name, classifier_ranking(encoder, encode(encoder, tokens, "document"), k)
+            yield name, classifier_ranking(classifier, encode(classifier, tokens, "document"), k)
             continue
         labels = _label_tokens(run, VARIANTS[name])
-        encoder = _trained(run, VARIANTS[name], labels, name)
+        encoder = _trained(run, VARIANTS[name], classifier, labels, name)
         vectors = encode(encoder, tokens, "document")
         yield name, retrieval_ranking(encoder, vectors, encode(encoder, labels, "label"), k)
 
 
-def _trained(run: Run, variant: Variant, labels: Tokens, title: str) -> DualEncoder:
+def _classifier(run: Run) -> DualEncoder:
+    """The first neural stage on all training documents; it is kept in the run."""
+    config, kept = run.config(), run.path / "variants" / CLASSIFIER
+    if kept.exists():
+        return encoder_files.load(kept)
+    told = run.encoder_folder(CLASSIFIER, "held_out") / "training.json"
+    encoder = new_encoder(config, len(run.labels)).to(Processes.launched(config.device).device)
+    train(
+        encoder,
+        run.texts("documents"),
+        run.Y,
+        objective="classifier",
+        schedule=schedule_of(config.classifier),
+        seed=config.seed,
+        stop_after=json.loads(told.read_text(encoding="utf-8"))["epochs"],
+        title=CLASSIFIER,
+    )
+    source, longest = encoder_files.find_encoder(config.encoder.name), config.encoder.max_tokens
+    encoder_files.save(encoder.cpu(), kept, source, max_tokens=longest)
+    return encoder
+
+
+def _trained(
+    run: Run, variant: Variant, classifier: DualEncoder, labels: Tokens, title: str
+) -> DualEncoder:
     config = run.config()
     section = config.retrieval
-    if variant.classifier_first:
-        encoder = encoder_files.load(run.encoder_folder(CLASSIFIER))
-    else:
-        encoder = new_encoder(config, 0)
+    encoder = copy.deepcopy(classifier) if variant.classifier_first else new_encoder(config, 0)
     encoder.head = None
     encoder.label_pooling = variant.label_pooling or encoder.label_pooling
     encoder.to(Processes.launched(config.device).device)

@@ -122,6 +122,35 @@ def test_training_leaves_its_curve_and_how_long_it_was_best(full_run):
     )
 
 
+@pytest.mark.parametrize("training", ["full", "frozen"])
+def test_the_held_out_encoder_goes_on_with_all_documents(corpus, request, tmp_path, training):
+    before = request.getfixturevalue(f"{training}_run")
+    run = shutil.copytree(before, tmp_path / "run")
+    config = Run(run).config().changed(["retrieval.last_epochs=3"])
+    pipeline.fit(None, run, config)
+    trained = weights_of(run)
+    # The held-out encoders are those of a run that is trained twice; the classifier is not.
+    held_out = {name for name in weights_of(before) if "held_out" in name}
+    assert {name for name in trained if name.startswith("classifier/")} == {
+        name for name in held_out if name.startswith("classifier/")
+    }
+    assert all(trained[name] == weights_of(before)[name] for name in held_out)
+    poolers = "depl.safetensors"
+    assert trained[f"encoder/{poolers}"] != trained[f"encoder/held_out/{poolers}"]
+    assert json.loads((run / "encoder" / "training.json").read_text())["epochs"] == 3
+    lines = (run / "logs" / "encoder-final.jsonl").read_text().splitlines()
+    slice_ = Run(run).slice
+    shown = len(slice_.rest()) + 2 * len(slice_.held_out)
+    assert json.loads(lines[-1])["step"] == 3 * -(-shown // 16)
+    once, twice = (
+        {r.name: r.to_json()["P@1"] for r in api.evaluate_parts(Classifier.load(path), corpus)}
+        for path in (run, before)
+    )
+    assert once["fusion"] > 90
+    if training == "full":  # the frozen one is too small to learn much
+        assert once["depl+c"] > twice["depl+c"] - 5
+
+
 def test_nothing_is_left_behind_and_a_second_fit_keeps_all(full_run):
     assert not list((full_run / ".scratch").iterdir())
     kinds = []
@@ -287,6 +316,7 @@ def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
             "descriptions.max_tokens=4",
             {"descriptions", "label_texts", "encoder", "index", "fusion"},
         ),
+        ("full", "retrieval.last_epochs=2", {"classifier", "encoder", "index", "fusion"}),
         ("full", "classifier.epochs=1", {"classifier", "encoder", "index", "fusion"}),
         (
             "full",

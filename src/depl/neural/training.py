@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -63,6 +63,12 @@ class Schedule:
     apart: float = 0.0
     max_grad_norm: float = 1.0
     patience: int = 3
+
+    def going_on(self, epochs: int) -> Schedule:
+        """For an encoder that was trained by this one, on more documents: at half of the rates."""
+        rates = ("encoder_lr", "pooler_lr", "head_lr", "scale_lr")
+        halved = {rate: getattr(self, rate) / 2 for rate in rates}
+        return replace(self, epochs=epochs, apart=0.0, **halved)
 
     def alive_in(self, epoch: int) -> float:
         """The share of each branch's own loss in an epoch, from 0 on."""

@@ -39,6 +39,9 @@ from depl.run.folder import FOLDS, STATES, Fold, Run
 
 _TEXTS_OF: dict[Fold, str] = {"final": "descriptions", "held_out": "held_out"}
 _BEST = 5  # labels per document that decide when to stop
+# How often what was held out is shown in each epoch to an encoder that goes on training: to it
+# these documents are new, and the others are not.
+_TIMES = 2
 
 
 def make_negatives(work: Work) -> None:
@@ -88,64 +91,67 @@ def _keep_texts(work: Work, texts: Mapping[Path, Sequence[str]], longest: int, s
 
 
 def make_classifier(work: Work) -> None:
-    """Encoder and head: the first neural stage, held-out and final."""
+    """Encoder and head: the first neural stage, held-out and, if it is trained again, final."""
     config, n_labels = work.config, len(work.run.labels)
-    _train_both_folds(
-        work, "classifier", lambda fold: new_encoder(config, n_labels), config.classifier
-    )
+    team = _team(work)
+    stop_after = None
+    for fold in ("held_out",) if config.retrieval.last_epochs else FOLDS:
+        encoder = new_encoder(config, n_labels).to(team.device)
+        outcome = _train(work, encoder, config.classifier, fold, team, stop_after)
+        _save(work, encoder, fold, outcome, team)
+        stop_after = outcome.epochs
 
 
 def make_encoder(work: Work) -> None:
-    """DE-ret, DEPL or DEPL+c: the second neural stage, held-out and final."""
-    run, objective = work.run, work.config.retrieval.objective
+    """DE-ret, DEPL or DEPL+c: the second neural stage, held-out and final.
 
-    def start(fold: Fold) -> DualEncoder:
-        return encoder_files.load(run.encoder_folder("classifier", fold))
+    The final encoder is trained on everything for as long as was best without the held-out
+    documents; or the held-out one goes on for a few epochs with them.
+    """
+    run, section, team = work.run, work.config.retrieval, _team(work)
+    encoder = encoder_files.load(run.encoder_folder("classifier", "held_out")).to(team.device)
+    outcome = _train(work, encoder, section, "held_out", team)
+    _save(work, encoder, "held_out", outcome, team)
+    stop_after = None
+    if not section.last_epochs:
+        encoder, stop_after = encoder_files.load(run.encoder_folder("classifier")), outcome.epochs
+    outcome = _train(work, encoder.to(team.device), section, "final", team, stop_after)
+    _save(work, encoder, "final", outcome, team)
 
-    _train_both_folds(work, objective, start, work.config.retrieval)
 
-
-def _train_both_folds(
-    work: Work,
-    objective: Objective,
-    start: Callable[[Fold], DualEncoder],
-    section: ClassifierConfig | RetrievalConfig,
-) -> None:
-    """Train without the validation slice to find the best epoch, then that long on everything."""
-    outcome: Outcome | None = None
-    team = _team(work)
+def _save(work: Work, encoder: DualEncoder, fold: Fold, outcome: Outcome, team: Processes) -> None:
+    """Keep the encoder of a fold, and how its training went."""
+    if not team.first:
+        return
+    target = work.folder if fold == "final" else work.folder / fold
     source = encoder_files.find_encoder(work.config.encoder.name)
-    for fold in FOLDS:
-        encoder = start(fold).to(team.device)
-        stop_after = outcome.epochs if outcome is not None else None
-        outcome = _train(work, encoder, objective, section, fold, stop_after, team)
-        if objective == "dual":
-            encoder.head = None  # it belongs to the encoder before this stage
-        if team.first:
-            target = work.folder if fold == "final" else work.folder / fold
-            max_tokens = work.config.encoder.max_tokens
-            encoder_files.save(encoder.cpu(), target, source, max_tokens=max_tokens)
-            storage.write_json(target / "training.json", asdict(outcome))
+    max_tokens = work.config.encoder.max_tokens
+    encoder_files.save(encoder.cpu(), target, source, max_tokens=max_tokens)
+    storage.write_json(target / "training.json", asdict(outcome))
 
 
 def _train(
     work: Work,
     encoder: DualEncoder,
-    objective: Objective,
     section: ClassifierConfig | RetrievalConfig,
     fold: Fold,
-    stop_after: int | None,
     team: Processes,
+    stop_after: int | None = None,
 ) -> Outcome:
+    """Train on a fold; without the validation slice, that finds the best epoch."""
     run, config = work.run, work.config
-    rows = run.rows(fold)
-    Y = run.Y[rows]
+    rows, schedule = run.rows(fold), schedule_of(section)
+    objective: Objective = "classifier"
     labels, sampler = None, None
     if isinstance(section, RetrievalConfig):
-        labels = _label_texts(run, config, fold)
+        objective = section.objective
+        labels, negatives = _label_texts(run, config, fold), run.negatives(fold)
+        if fold == "final" and section.last_epochs:
+            rows = np.concatenate([run.slice.rest(), *[run.slice.held_out] * _TIMES])
+            negatives, schedule = negatives.take(rows), schedule.going_on(section.last_epochs)
         sampler = LabelSampler(
-            Y,
-            run.negatives(fold),
+            run.Y[rows],
+            negatives,
             n_hard=section.hard_negatives,
             size=section.labels_per_batch,
         )
@@ -154,12 +160,12 @@ def _train(
         validate = _validation(run, config, labels)
     title = f"{work.folder.name.strip('.').removesuffix('.tmp')} ({fold})"
     with Curves(run.path / "logs", title, config.tensorboard and team.first) as curves:
-        return train(
+        outcome = train(
             encoder,
             _documents(run, rows),
-            Y,
+            run.Y[rows],
             objective=objective,
-            schedule=schedule_of(section),
+            schedule=schedule,
             labels=labels,
             sampler=sampler,
             seed=config.seed,
@@ -170,6 +176,9 @@ def _train(
             observe=curves.add,
             title=title,
         )
+    if objective == "dual":
+        encoder.head = None  # it belongs to the encoder before this stage
+    return outcome
 
 
 def make_index(work: Work) -> None:

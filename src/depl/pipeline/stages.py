@@ -88,6 +88,18 @@ def _label_texts(c: Config) -> Settings:
     return texts | _frozen(c, label_pooling=c.encoder.label_pooling)
 
 
+def _classifier(c: Config) -> Settings:
+    once = {"folds": 1} if c.retrieval.last_epochs else {}
+    return c.section("classifier") | c.section("encoder") | {"seed": c.seed} | once
+
+
+def _encoder(c: Config) -> Settings:
+    section = c.section("retrieval")
+    if not section["last_epochs"]:
+        del section["last_epochs"]  # runs from before there was this setting stay up to date
+    return section | {"seed": c.seed}
+
+
 def _frozen(c: Config, **pooling: str) -> Settings:
     """What the states of a frozen encoder depend on; with a trained one there are none."""
     return {"int8": c.encoder.int8, **pooling} if c.encoder.training == "frozen" else {}
@@ -141,7 +153,7 @@ STAGES = (
         "corpus",
         "slice",
         "documents",
-        settings=lambda c: c.section("classifier") | c.section("encoder") | {"seed": c.seed},
+        settings=_classifier,
         shared=True,
     ),
     _neural(
@@ -152,7 +164,7 @@ STAGES = (
         "documents",
         "label_texts",
         "classifier",
-        settings=lambda c: c.section("retrieval") | {"seed": c.seed},
+        settings=_encoder,
         shared=True,
     ),
     _neural("index", "documents", "label_texts", "encoder", settings=lambda c: {}),

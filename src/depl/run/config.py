@@ -183,6 +183,12 @@ class RetrievalConfig(Section):
         le=0.9,
     )
     patience: int = setting(3, _PATIENCE, ge=1)
+    last_epochs: int = setting(
+        0,
+        "passes over all documents that the encoder of the held-out fit goes on for, in place of a "
+        "second training; 0: train on all of them from the beginning",
+        ge=0,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
