@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,6 +28,7 @@ from depl.core import storage
 from depl.core.corpus import Corpus
 from depl.core.errors import ConfigError, RunError
 from depl.core.executor import Executor
+from depl.pipeline import beside
 from depl.pipeline.stages import STAGES, Stage, dependents, refuse_unknown
 from depl.pipeline.together import NOTHING, follow, launched, make_on_cluster
 from depl.pipeline.work import Work
@@ -133,89 +134,130 @@ def fit(
         if executor is not None and config.neural:
             executor.refuse_unfit(run.path, gpus=config.device != "cpu")
         first = Stage("corpus", keep_corpus, (), lambda _: {"contents": contents})
-        redone = dependents(redo_from) if redo_from is not None else set()
-        before = run.manifest()["stages"]
-        made: dict[str, str] = {}  # fingerprints
-        for stage in (first, *STAGES):
-            if stage.wanted(config):
-                inputs = {name: made[name] for name in stage.needs if name in made}
-                made[stage.name] = _bring_up_to_date(
-                    run,
-                    stage,
-                    config,
-                    inputs,
-                    before,
-                    stage.name in redone,
-                    team,
-                    executor,
-                    observe,
-                )
-            if stage.name == until:
-                break
+        making = _Making(
+            run=run,
+            config=config,
+            before=run.manifest()["stages"],
+            redone=dependents(redo_from) if redo_from is not None else set(),
+            team=team,
+            executor=executor,
+            observe=observe,
+        )
+        alone = team is None and executor is None
+        side_by_side = alone and beside.pays(config, until)
+        stages = beside.needs_first(STAGES) if side_by_side else STAGES
+        try:
+            for stage in (first, *stages):
+                if stage.wanted(config):
+                    making.bring_up_to_date(stage)
+                if stage.name == until:
+                    break
+                if side_by_side:
+                    making.start_beside()
+        finally:
+            making.end()
     return Run(out)
 
 
-def _bring_up_to_date(
-    run: Run,
-    stage: Stage,
-    config: Config,
-    inputs: dict[str, str],
-    before: dict[str, Any],
-    forced: bool,
-    team: Processes | None,
-    executor: Executor | None,
-    observe: Callable[[Event], None],
-) -> str:
-    """Make a stage unless it is valid; returns its fingerprint."""
-    settings = stage.settings(config)
-    wanted = manifests.fingerprint(stage.name, settings, inputs)
-    manifest = run.manifest()
-    entry = manifest["stages"].get(stage.name)
-    folder = run.path / stage.name
-    current = bool(entry and entry["fingerprint"] == wanted and not forced)
-    damage = run.damage(stage.name) if current else None
-    scratch = run.path / ".scratch" / f"{stage.name}-{wanted[:12]}"
-    shared = team if stage.shared else None
-    if current and damage is None:
-        if shared is not None:
-            shared.agree(NOTHING)
-            shared.wait()
-        observe(Event(stage.name, "kept"))
-        return wanted
-    why = _difference(before.get(stage.name), settings, forced)
-    observe(Event(stage.name, "started", f"made again: {damage}" if damage else why))
-    if damage is None:
-        # Until the stage is complete, neither it nor what needs it is in the manifest: a kill at
-        # any moment leaves a folder that the next fit recognises as unfinished. A damaged stage is
-        # recognised by its files.
-        _forget(manifest, dependents(stage.name))
+@dataclass
+class _Making:
+    """One fit: what its stages share, and the fingerprints of those that are up to date."""
+
+    run: Run
+    config: Config
+    before: dict[str, Any]  # the manifest's stages, to say what has changed
+    redone: set[str]
+    team: Processes | None
+    executor: Executor | None
+    observe: Callable[[Event], None]
+    made: dict[str, str] = field(default_factory=dict)
+    helper: beside.Beside | None = None
+
+    def bring_up_to_date(self, stage: Stage) -> None:
+        """Make a stage unless it is valid."""
+        settings, wanted = stage.settings(self.config), self._fingerprint(stage)
+        run, observe = self.run, self.observe
+        forced, current = stage.name in self.redone, self._is_current(stage)
+        damage = run.damage(stage.name) if current else None
+        shared = self.team if stage.shared else None
+        self.made[stage.name] = wanted
+        if current and damage is None:
+            if shared is not None:
+                shared.agree(NOTHING)
+                shared.wait()
+            observe(Event(stage.name, "kept"))
+            return
+        manifest = run.manifest()
+        why = _difference(self.before.get(stage.name), settings, forced)
+        observe(Event(stage.name, "started", f"made again: {damage}" if damage else why))
+        if damage is None:
+            # Until the stage is complete, neither it nor what needs it is in the manifest: a kill
+            # at any moment leaves a folder that the next fit recognises as unfinished. A damaged
+            # stage is recognised by its files.
+            _forget(manifest, dependents(stage.name))
+            run.write_manifest(manifest)
+        start, cpu = time.perf_counter(), _cpu_seconds()
+        scratch = self._scratch(stage)
+        with storage.whole_folder(run.path / stage.name) as temporary:
+            if shared is not None:
+                shared.agree(str(scratch))
+            work = Work(Run(run.path), self.config, temporary, scratch, shared, self.executor)
+            remark = self._make(stage, work)
+            if shared is not None:
+                shared.wait()
+            files = manifests.as_json(temporary)
+        seconds = time.perf_counter() - start
+        if damage is not None and files != manifest["stages"][stage.name]["files"]:
+            _forget(manifest, dependents(stage.name))  # they were made from other bytes
+        manifest["stages"][stage.name] = {
+            "fingerprint": wanted,
+            "settings": settings,
+            "seconds": round(seconds, 2),
+            "cpu_seconds": round(_cpu_seconds() - cpu, 2),
+            "peak_memory_mb": _peak_memory_mb(),
+            "versions": _versions(),
+            "files": files,
+        }
         run.write_manifest(manifest)
-    start, cpu = time.perf_counter(), _cpu_seconds()
-    with storage.whole_folder(folder) as temporary:
-        if shared is not None:
-            shared.agree(str(scratch))
-        work = Work(Run(run.path), config, temporary, scratch, shared, executor)
-        remark = "" if make_on_cluster(stage, work) else stage.make(work) or ""
-        if shared is not None:
-            shared.wait()
-        files = manifests.as_json(temporary)
-    seconds = time.perf_counter() - start
-    if damage is not None and files != manifest["stages"][stage.name]["files"]:
-        _forget(manifest, dependents(stage.name))  # they were made from other bytes
-    manifest["stages"][stage.name] = {
-        "fingerprint": wanted,
-        "settings": settings,
-        "seconds": round(seconds, 2),
-        "cpu_seconds": round(_cpu_seconds() - cpu, 2),
-        "peak_memory_mb": _peak_memory_mb(),
-        "versions": _versions(),
-        "files": files,
-    }
-    run.write_manifest(manifest)
-    shutil.rmtree(scratch, ignore_errors=True)
-    _logger.info("%s: done in %.1f s%s", stage.name, seconds, remark and f"; {remark}")
-    observe(Event(stage.name, "done", remark, seconds))
-    return wanted
+        shutil.rmtree(scratch, ignore_errors=True)
+        _logger.info("%s: done in %.1f s%s", stage.name, seconds, remark and f"; {remark}")
+        observe(Event(stage.name, "done", remark, seconds))
+
+    def _make(self, stage: Stage, work: Work) -> str:
+        """Make a stage here, on a cluster, or by taking it from who made it; a remark on it."""
+        if make_on_cluster(stage, work):
+            return ""
+        if self.helper is not None and stage.name == beside.STAGE:
+            remark = self.helper.take_over(work)
+            if remark is not None:
+                return remark
+        return stage.make(work) or ""
+
+    def start_beside(self) -> None:
+        """Let another process make the stage that can be made beside others, when it can begin."""
+        (stage,) = (stage for stage in STAGES if stage.name == beside.STAGE)
+        begun = self.helper is not None or stage.name in self.made
+        if begun or not set(stage.needs) <= set(self.made) or self._is_current(stage):
+            return
+        self.helper = beside.Beside(self.run, self._scratch(stage))
+
+    def end(self) -> None:
+        """Leave nobody at work."""
+        if self.helper is not None:
+            self.helper.end()
+
+    def _fingerprint(self, stage: Stage) -> str:
+        inputs = {name: self.made[name] for name in stage.needs if name in self.made}
+        return manifests.fingerprint(stage.name, stage.settings(self.config), inputs)
+
+    def _is_current(self, stage: Stage) -> bool:
+        """Whether the stage was made with these settings, from what is there now."""
+        entry = self.run.manifest()["stages"].get(stage.name)
+        same = entry is not None and entry["fingerprint"] == self._fingerprint(stage)
+        return same and stage.name not in self.redone
+
+    def _scratch(self, stage: Stage) -> Path:
+        return self.run.path / ".scratch" / f"{stage.name}-{self._fingerprint(stage)[:12]}"
 
 
 def _forget(manifest: dict[str, Any], stages: set[str]) -> None:
