@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import statistics
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -259,10 +258,13 @@ def origin(corpus: str, *libraries: str, seed: Seed = None) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The GPU where one is used, else the kind of machine."""
-    torch = sys.modules.get("torch")
-    used = torch is not None and torch.cuda.is_available()
-    return str(torch.cuda.get_device_name(0)) if torch and used else platform.machine()
+    """The GPU where there is one, else the kind of machine."""
+    try:
+        import torch
+    except ImportError:
+        return platform.machine()
+    there = torch.cuda.is_available()
+    return str(torch.cuda.get_device_name(0)) if there else platform.machine()
 
 
 def _version(library: str) -> str:
