@@ -25,7 +25,7 @@ def systems(monkeypatch):
     monkeypatch.syspath_prepend(EXPERIMENTS)
     yield
     own = ("systems", "compare", "significance", "corpora", "settings", "measured", "paper")
-    own += ("gradients", "blocks", "system_blocks")
+    own += ("gradients", "blocks", "system_blocks", "collect")
     for name in [x for x in sys.modules if x.split(".")[0] in own]:
         del sys.modules[name]
 
@@ -206,6 +206,32 @@ def test_two_systems_are_compared_on_the_documents_that_both_ranked(
     monkeypatch.setattr(sys, "argv", [*command[:3], "Nobody", *command[4:]])
     with pytest.raises(DeplError, match="no ranking of 'Nobody'"):
         significance.main()
+
+
+def test_what_was_measured_elsewhere_is_added_to_what_is_known(tmp_path, monkeypatch, capsys):
+    import collect
+    from measured import add_system, keep_ranking, kept_ranking, read_systems
+
+    from depl.core.ranking import Ranking
+
+    there, here, runs = tmp_path / "there", tmp_path / "results", tmp_path / "runs"
+    ranking = Ranking(np.array([[1, 0]], np.int32), np.array([[0.5, 0.25]], np.float32))
+    facts = {"corpus": "c", "seed": 0, "versions": {"depl": "1"}}
+    for folder, version in ((here, {"numpy": "2"}), (there, {"torch": "3"})):
+        folder.mkdir()
+        about = facts | {"versions": facts["versions"] | version}
+        add_system(folder / "c-systems-seed0.json", about, "both", {"seconds": len(str(folder))})
+        add_system(folder / "c-systems-seed0.json", about, folder.name, {"seconds": 1})
+    keep_ranking(there / "c", "there", 0, ranking)
+    command = ["collect.py", str(there), "--results", str(here), "--out", str(runs)]
+    monkeypatch.setattr(sys, "argv", command)
+    collect.main()
+    assert capsys.readouterr().out.count("c-systems-seed0.json: ") == 2
+    found = json.loads((here / "c-systems-seed0.json").read_text())
+    assert found["versions"] == {"depl": "1", "numpy": "2", "torch": "3"}
+    assert set(found["systems"]) == {"both", "results", "there"}
+    assert found["systems"]["both"] == read_systems(there / "c-systems-seed0.json")["both"]
+    assert kept_ranking(runs / "c", "there", 0).indices.tolist() == [[1, 0]]
 
 
 def test_rare_labels_alone_are_scored_as_if_there_were_no_others(two_words_a_label):
