@@ -181,9 +181,9 @@ def _fine_tuned(name: str, data: Dataset, args: argparse.Namespace) -> Found:
         model = LWAN(bert, len(data.labels), seed=args.seed, **settings)
     else:
         model = APLC(bert, data.train.label_counts, seed=args.seed, **settings)
-    ranking = model.to(Processes.launched("auto").device).fit(train, data.train.Y).rank(dev, DEPTH)
+    model.to(Processes.launched("auto").device).fit(train, data.train.Y, eager=args.eager)
     about = {"encoder": Path(args.encoder).name, "max_tokens": args.max_tokens}
-    return Found(SYSTEMS[name], ranking, about | settings)
+    return Found(SYSTEMS[name], model.rank(dev, DEPTH), about | settings)
 
 
 def _prepare(data: Dataset, args: argparse.Namespace) -> None:
@@ -199,7 +199,8 @@ def _at_once(args: argparse.Namespace) -> int:
     """A process for each system, all at the same time; 1 if any failed."""
     shared = ["--seed", str(args.seed), "--encoder", args.encoder]
     shared += ["--max-tokens", str(args.max_tokens), "--out", str(args.out)]
-    shared += ["--results", str(args.results), *(["--redo"] if args.redo else [])]
+    shared += ["--results", str(args.results)]
+    shared += [flag for flag in ("--redo", "--eager") if vars(args)[flag.removeprefix("--")]]
     for change in args.set:
         shared += ["--set", change]
     asked = [[x] for x in args.systems] + [["--recipe", x] for x in args.recipe]
@@ -241,6 +242,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE")
     parser.add_argument("--redo", action="store_true", help="measure again what is there")
+    parser.add_argument("--eager", action="store_true", help="record no step of a fine-tuned one")
     parser.add_argument("--at-once", action="store_true", help="a process for each system")
     parser.add_argument("--prepare", action="store_true", help="no more than recipes share")
     parser.add_argument("--list", action="store_true", help="say what there is, and do nothing")

@@ -45,11 +45,12 @@ def measure_table(keywords: Mapping[str, Any]) -> str:
 
 def _note(name: str, group: Mapping[str, Any]) -> str:
     shares, full = group["keywords"], group["queries"]["name + keywords, no numbers"]
+    gain = f"{full.get('gain', 0):.1f}".replace("-", "−")
     documents = "one training document" if name == "1" else f"{name} training documents"
     text = paragraph(
         f"({name}) {group['labels']:,} labels with {documents}, each carried by "
         f"{group['relevant']:.1f} of {group['documents']:,} dev documents on average.",
-        f"The pseudo description has {full.get('gain', 0):.1f} ± {full.get('gain_error', 0):.1f} "
+        f"The pseudo description has {gain} ± {full.get('gain_error', 0):.1f} "
         f"points of MAP more than the name (± one standard error); it is better for "
         f"{full.get('better', 0):.0f} % of the labels and worse for {full.get('worse', 0):.0f} %.",
         f"Of their keywords {shares['in_name']:.1f} % are words of the name and "

@@ -28,6 +28,7 @@ from scipy.sparse import csc_array, csr_array
 import depl
 from depl.core.corpus import Corpus
 from depl.core.storage import write_json
+from depl.sparse.weighting import idf
 
 GROUPS = {"1": (1, 1), "1-9": (1, 9)}  # training documents of a label, from and to
 TOP = 10
@@ -47,9 +48,7 @@ def main() -> None:
     corpus = args.corpus.resolve().name
     dev = depl.read(args.corpus, splits=["dev"]).dev.aligned(model.labels)
     found = {"examples": examples(model, args.labels), "groups": measure(model, dev)}
-    facts = origin(corpus) | {
-        "command": f"python experiments/keyword_table.py runs/{corpus} data/{corpus}"
-    }
+    facts = origin(corpus)
     facts["command"] = f"python experiments/keyword_table.py runs/{corpus} data/{corpus}"
     write_json(args.results / f"{corpus}-keywords.json", facts | {"keywords": found})
     # The tables of the documentation are made from the file; these are the same.
@@ -200,10 +199,15 @@ def shares(model: depl.Classifier, labels: Sequence[int]) -> dict[str, float]:
 
 
 def name_terms(model: depl.Classifier, labels: Sequence[int]) -> list[set[str]]:
-    """The terms that the run knows of each label's name."""
-    rows = model.features.transform([model.labels[j].name for j in labels])
+    """The words of each label's name that a training document has.
+
+    The words of names are terms of a run even where no document has them.
+    """
+    features = model.features
+    rows = features.transform([model.labels[j].name for j in labels])
+    found = features.idf_ < idf(model.n_train, np.zeros(1))
     ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-    return [{model.features.terms_[t] for t in rows.indices[a:b]} for a, b in ends]
+    return [{features.terms_[t] for t in rows.indices[a:b] if found[t]} for a, b in ends]
 
 
 def _has_letter(term: str) -> bool:

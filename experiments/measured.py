@@ -198,15 +198,19 @@ def add_system(path: Path, facts: Mapping[str, Any], system: str, entry: Mapping
         remedy="Give the command again when it is done.",
         wait=60.0,
     ):
-        known = read_systems(path)
-        write_result(path, {**facts, "systems": known | {system: entry}})
+        known = _read(path)
+        versions = known.get("versions", {}) | facts.get("versions", {})
+        systems = known.get("systems", {}) | {system: entry}
+        write_result(path, {**facts, "versions": versions, "systems": systems})
 
 
 def read_systems(path: Path) -> dict[str, Any]:
     """The systems in a file of results; none if there is no such file."""
-    if not path.exists():
-        return {}
-    return dict(json.loads(path.read_text(encoding="utf-8"))["systems"])
+    return dict(_read(path).get("systems", {}))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
 def write_result(path: Path, result: Mapping[str, Any]) -> None:

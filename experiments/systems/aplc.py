@@ -18,13 +18,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - what everybody calls it
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from depl.core.ranking import Ranking
-from depl.neural.tokens import Tokens
-from systems.finetuning import dense_rows, device_of, fine_tune, rank_by, states_of
+from systems.finetuning import FineTuned, Groups
+from systems.states import states_of
 
 
 class LabelClusters(nn.Module):
@@ -42,6 +40,8 @@ class LabelClusters(nn.Module):
         How many times smaller each cluster's projection is than the one before.
     """
 
+    order: Tensor
+
     def __init__(
         self,
         size: int,
@@ -52,43 +52,48 @@ class LabelClusters(nn.Module):
         super().__init__()
         order = np.argsort(-np.asarray(counts), kind="stable")
         edges = [0, *(round(c * len(order)) for c in cutoffs), len(order)]
-        self.clusters = [torch.from_numpy(order[a:b]) for a, b in pairwise(edges)]
-        self.n_labels = len(order)
-        self.head = nn.Linear(size, len(self.clusters[0]) + len(self.clusters) - 1)
+        self.sizes = [b - a for a, b in pairwise(edges)]
+        self.register_buffer("order", torch.from_numpy(order))
+        self.head = nn.Linear(size, self.sizes[0] + len(self.sizes) - 1)
         self.tails = nn.ModuleList(
             nn.Sequential(
                 nn.Linear(size, max(1, size // division**i), bias=False),
-                nn.Linear(max(1, size // division**i), len(cluster)),
+                nn.Linear(max(1, size // division**i), n),
             )
-            for i, cluster in enumerate(self.clusters[1:], start=1)
+            for i, n in enumerate(self.sizes[1:], start=1)
         )
+
+    @property
+    def clusters(self) -> tuple[Tensor, ...]:
+        """The labels of each cluster, from common to rare."""
+        return self.order.split(self.sizes)
 
     def loss(self, documents: Tensor, targets: Tensor) -> Tensor:
         """Cross-entropy of the head, plus that of each tail cluster over the documents it has."""
-        inside = [targets[:, cluster.to(targets.device)] for cluster in self.clusters]
+        inside = targets[:, self.order].split(self.sizes, dim=1)
         present = [tail.amax(dim=1, keepdim=True) for tail in inside[1:]]
         wanted = torch.cat([inside[0], *present], dim=1)
         loss = F.binary_cross_entropy_with_logits(self.head(documents), wanted)
         for tail, labels, there in zip(self.tails, inside[1:], present, strict=True):
-            chosen = there[:, 0] > 0
-            if bool(chosen.any()):
-                scores = tail(documents[chosen])
-                loss = loss + F.binary_cross_entropy_with_logits(scores, labels[chosen])
+            # Documents without one of its labels are scored, too, but do not count: which they are
+            # is known on the device alone.
+            each = F.binary_cross_entropy_with_logits(tail(documents), labels, reduction="none")
+            loss = loss + (each.mean(dim=1) * there[:, 0]).sum() / there.sum().clamp(min=1)
         return loss
 
     def probabilities(self, documents: Tensor) -> Tensor:
         """p(label) of all labels; in a tail cluster p(cluster) times p(label | cluster)."""
         head = torch.sigmoid(self.head(documents))
-        out = documents.new_empty(len(documents), self.n_labels)
-        n_head = len(self.clusters[0])
-        out[:, self.clusters[0].to(out.device)] = head[:, :n_head]
-        for i, (tail, cluster) in enumerate(zip(self.tails, self.clusters[1:], strict=True)):
-            inside = torch.sigmoid(tail(documents))
-            out[:, cluster.to(out.device)] = head[:, n_head + i, None] * inside
+        n_head = self.sizes[0]
+        found = [head[:, :n_head]]
+        for i, tail in enumerate(self.tails):
+            found.append(head[:, n_head + i, None] * torch.sigmoid(tail(documents)))
+        out = torch.empty(len(documents), len(self.order), device=documents.device)
+        out[:, self.order] = torch.cat(found, dim=1)
         return out
 
 
-class APLC(nn.Module):
+class APLC(FineTuned):
     """Encoder, pooler and label clusters.
 
     Parameters
@@ -97,60 +102,45 @@ class APLC(nn.Module):
         The pretrained encoder.
     counts : array of shape (n_labels,)
         How many training documents carry each label.
-    epochs, batch_size, rates
-        The published settings for EUR-Lex by default; rates are of encoder, pooler and clusters.
-    seed : int
-        Decides initial weights, dropout and order.
+    rates : three floats
+        Learning rates of encoder, pooler and clusters; the published ones for EUR-Lex by default.
+    **training
+        Epochs, batch_size and seed, as ``FineTuned`` takes them.
     """
+
+    title, epochs, batch_size = "APLC", 8, 12
 
     def __init__(
         self,
         bert: PreTrainedModel,
         counts: NDArray[np.integer],
         *,
-        epochs: int = 8,
-        batch_size: int = 12,
         rates: tuple[float, float, float] = (5e-5, 1e-4, 2e-3),
-        seed: int = 0,
+        **training: int,
     ) -> None:
-        super().__init__()
-        torch.manual_seed(seed)
+        super().__init__(bert, **training)
         size = bert.config.hidden_size
-        self.bert = bert
         self.pooler = nn.Linear(size, size)
         self.clusters = LabelClusters(size, counts)
-        self.epochs, self.batch_size, self.rates, self.seed = epochs, batch_size, rates, seed
+        self.rates = rates
 
     def vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
         """A document's vector: its CLS state, a linear layer, tanh, dropout (XLNet's summary)."""
-        state = states_of(self.bert, ids, mask)[-1][:, 0]
+        state = states_of(self.bert, ids, mask)[-1][:, 0].float()
         return F.dropout(torch.tanh(self.pooler(state)), 0.1, self.training)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Probabilities of all labels."""
         return self.clusters.probabilities(self.vectors(ids, mask))
 
-    def fit(self, tokens: Tokens, Y: csr_array) -> APLC:
-        """Fine-tune on documents and their labels."""
-        parts = (self.bert, self.pooler, self.clusters)
-        fine_tune(
-            self,
-            tokens,
-            lambda ids, mask, rows: self.clusters.loss(
-                self.vectors(ids, mask), dense_rows(Y, rows, device_of(self))
-            ),
-            [
-                {"params": list(part.parameters()), "lr": rate}
-                for part, rate in zip(parts, self.rates, strict=True)
-            ],
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            decay=True,
-            seed=self.seed,
-            title="APLC",
-        )
-        return self
+    def loss(self, ids: Tensor, mask: Tensor, targets: Tensor) -> Tensor:
+        """What the clusters say."""
+        return self.clusters.loss(self.vectors(ids, mask), targets)
 
-    def rank(self, tokens: Tokens, k: int) -> Ranking:
-        """The k best labels of every document."""
-        return rank_by(self, self, tokens, k)
+    def groups(self) -> Groups:
+        """Learning rates of encoder, pooler and clusters."""
+        parts = (self.bert, self.pooler, self.clusters)
+        return [
+            {"params": list(part.parameters()), "lr": rate}
+            for part, rate in zip(parts, self.rates, strict=True)
+        ]

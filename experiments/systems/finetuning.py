@@ -1,128 +1,157 @@
-"""What fine-tuned systems share: padded batches, one training loop, scores block by block."""
+"""What fine-tuned systems share: one training loop, and rankings block by block."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+import torch.nn.functional as F  # noqa: N812 - what everybody calls it
 from scipy.sparse import csr_array
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from depl.core.progress import bar
 from depl.core.ranking import Ranking
-from depl.neural.packing import TokenBank, on_device
+from depl.neural.packing import on_device
 from depl.neural.tokens import Tokens
+from systems.recorded import Recorded
+from systems.tables import Documents
 
-Groups = list[dict[str, object]]
+Groups = list[dict[str, Any]]
 _BLOCK = 256  # documents that are scored at a time
+_TELL_EVERY = 50  # steps between two readings of the loss: reading it makes the GPU wait
 
 
-def device_of(model: nn.Module) -> torch.device:
-    """Where a model's weights are."""
-    return next(model.parameters()).device
-
-
-def states_of(bert: nn.Module, ids: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
-    """The states after every layer, (texts, tokens, size) each; in bfloat16 on a GPU."""
-    with torch.autocast(ids.device.type, torch.bfloat16, enabled=ids.device.type == "cuda"):
-        found = bert(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True)
-    return tuple(x.float() for x in found.hidden_states)
-
-
-def dense_rows(Y: csr_array, rows: NDArray[np.integer], device: torch.device) -> Tensor:
-    """Some rows of Y, dense."""
-    return on_device(Y[rows].toarray().astype(np.float32), device)
-
-
-def fine_tune(
-    model: nn.Module,
-    tokens: Tokens,
-    loss_of: Callable[[Tensor, Tensor, NDArray[np.integer]], Tensor],
-    groups: Groups,
-    *,
-    epochs: int,
-    batch_size: int,
-    decay: bool,
-    seed: int,
-    title: str,
-    after_step: Callable[[int, int], None] = lambda step, per_epoch: None,
-) -> None:
-    """Train in place by AdamW.
+class FineTuned(nn.Module, ABC):
+    """An encoder and what scores labels by its states, trained together by AdamW.
 
     Parameters
     ----------
-    model : nn.Module
-        On the device to train on.
-    tokens : Tokens
-        The training documents.
-    loss_of : callable
-        The loss of a padded batch: its ids, its mask, and which documents it has.
-    groups : list of dict
-        Parameters and their learning rates, as PyTorch's optimisers take them.
-    epochs, batch_size, seed
-        How long, how many documents a step, and in which order.
-    decay : bool
-        Whether learning rates rise over the first tenth and fall linearly, or stay.
-    title : str
-        What the progress bar says.
-    after_step : callable
-        Called with the number of steps done and the steps of an epoch.
+    bert : PreTrainedModel
+        The pretrained encoder.
+    epochs, batch_size : int or None
+        How long, and how many documents a step; None as the system's class has them.
+    seed : int
+        Decides initial weights, dropout and order.
     """
-    torch.manual_seed(seed)
-    optimizer = torch.optim.AdamW(groups, weight_decay=0.01, fused=True)
-    rates = [group["lr"] for group in optimizer.param_groups]
-    bank = TokenBank(tokens, device_of(model))
-    per_epoch = -(-len(tokens) // batch_size)
-    total = epochs * per_epoch
-    model.train()
-    with bar(title, total=total) as tell:
-        for epoch in range(epochs):
-            order = np.random.default_rng([seed, epoch]).permutation(len(tokens))
-            for i in range(per_epoch):
-                step = epoch * per_epoch + i
-                for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                    group["lr"] = rate * (_slope(step, total) if decay else 1.0)
-                rows = order[i * batch_size : (i + 1) * batch_size]
-                batch = bank.pack(rows)
-                loss = loss_of(*batch.pad(batch.ids), rows)
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                optimizer.step()
-                after_step(step + 1, per_epoch)
-                if step % 50 == 0:
-                    tell(step, f"loss {float(loss.detach()):.4f}")
-    model.eval()
 
+    title: str
+    epochs: int
+    batch_size: int
+    decay = True  # learning rates rise over the first tenth and fall linearly, or stay
 
-@torch.inference_mode()
-def rank_by(
-    model: nn.Module, scores: Callable[[Tensor, Tensor], Tensor], tokens: Tokens, k: int
-) -> Ranking:
-    """The k best labels of every document, by scores of padded batches."""
-    model.eval()
-    bank = TokenBank(tokens, device_of(model))
-    out: Ranking | None = None
-    for rows in _blocks(tokens):
-        batch = bank.pack(rows)
-        values, labels = torch.sort(
-            scores(*batch.pad(batch.ids)), dim=1, descending=True, stable=True
-        )
-        out = out or Ranking.empty(len(tokens), min(k, values.shape[1]))
-        width = out.indices.shape[1]
-        out.indices[rows] = labels[:, :width].cpu().numpy()
-        out.scores[rows] = values[:, :width].cpu().numpy()
-    assert out is not None
-    return out
+    def __init__(
+        self,
+        bert: PreTrainedModel,
+        *,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.bert = bert
+        self.epochs = self.epochs if epochs is None else epochs
+        self.batch_size = self.batch_size if batch_size is None else batch_size
+        self.seed = seed
 
+    @abstractmethod
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Scores of all labels for a padded batch, by which they are ranked."""
 
-def _blocks(tokens: Tokens) -> Iterator[NDArray[np.int64]]:
-    """Documents of similar length together, so that little is padded."""
-    order = np.argsort(-tokens.lengths, kind="stable")
-    for first in range(0, len(order), _BLOCK):
-        yield order[first : first + _BLOCK]
+    @abstractmethod
+    def groups(self) -> Groups:
+        """Parameters and their learning rates, as PyTorch's optimisers take them."""
+
+    def loss(self, ids: Tensor, mask: Tensor, targets: Tensor) -> Tensor:
+        """Binary cross-entropy over all labels, whose scores are logits."""
+        return F.binary_cross_entropy_with_logits(self(ids, mask), targets)
+
+    def after_step(self, step: int, per_epoch: int) -> None:
+        """Called with the number of steps done and the steps of an epoch."""
+
+    def fit(self, tokens: Tokens, Y: csr_array, *, eager: bool = False) -> Self:
+        """Train in place, on the device where the weights are.
+
+        Parameters
+        ----------
+        tokens : Tokens
+            The training documents.
+        Y : csr_array of shape (n_documents, n_labels)
+            Which document carries which label.
+        eager : bool
+            Start every operation by itself on a GPU, too, instead of recording a step.
+        """
+        torch.manual_seed(self.seed)
+        device = self._device
+        documents = Documents(tokens, device, Y)
+        rates = [float(group["lr"]) for group in self.groups()]
+        # As tensors, because what is recorded reads them from there.
+        groups = [
+            group | {"lr": torch.tensor(rate, device=device)}
+            for group, rate in zip(self.groups(), rates, strict=True)
+        ]
+        recorded = device.type == "cuda" and not eager
+        optimizer = torch.optim.AdamW(groups, weight_decay=0.01, fused=True, capturable=recorded)
+        parameters = list(self.parameters())
+
+        def work(rows: Tensor) -> Tensor:
+            optimizer.zero_grad(set_to_none=True)
+            loss = self.loss(*documents.texts(rows), documents.targets(rows))
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimizer.step()
+            return loss.detach()
+
+        take_step = Recorded(work) if recorded else work
+        per_epoch = -(-len(tokens) // self.batch_size)
+        total = self.epochs * per_epoch
+        self.train()
+        with bar(self.title, total=total) as tell:
+            for step in range(total):
+                epoch, i = divmod(step, per_epoch)
+                if i == 0:
+                    rng = np.random.default_rng([self.seed, epoch])
+                    order = on_device(rng.permutation(len(tokens)), device)
+                if self.decay:
+                    for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                        group["lr"].fill_(rate * _slope(step, total))
+                loss = take_step(order[i * self.batch_size : (i + 1) * self.batch_size])
+                self.after_step(step + 1, per_epoch)
+                if step % _TELL_EVERY == 0:
+                    tell(step, f"loss {float(loss):.4f}")
+        self.eval()
+        return self
+
+    @torch.inference_mode()
+    def rank(self, tokens: Tokens, k: int) -> Ranking:
+        """The k best labels of every document."""
+        self.eval()
+        documents = Documents(tokens, self._device)
+        order = np.argsort(-tokens.lengths, kind="stable")  # so that little is padded
+        out: Ranking | None = None
+        for first in range(0, len(order), _BLOCK):
+            rows = order[first : first + _BLOCK]
+            width = int(tokens.lengths[rows[0]])
+            found = self.scores(*documents.texts(on_device(rows, self._device), width))
+            values, labels = torch.sort(found, dim=1, descending=True, stable=True)
+            out = out or Ranking.empty(len(tokens), min(k, values.shape[1]))
+            some = out.indices.shape[1]
+            out.indices[rows] = labels[:, :some].cpu().numpy()
+            out.scores[rows] = values[:, :some].cpu().numpy()
+        assert out is not None
+        return out
+
+    def scores(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """The scores of a whole block; in parts, where it does not fit in memory."""
+        found: Tensor = self(ids, mask)
+        return found
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.parameters()).device
 
 
 def _slope(step: int, total: int) -> float:

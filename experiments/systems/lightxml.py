@@ -12,6 +12,8 @@ corpora here has as many, and that part is not implemented.
 
 from __future__ import annotations
 
+from typing import Self
+
 import torch
 import torch.nn.functional as F  # noqa: N812 - what everybody calls it
 from scipy.sparse import csr_array
@@ -19,98 +21,82 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from depl.core.errors import ConfigError
-from depl.core.ranking import Ranking
 from depl.neural.tokens import Tokens
-from systems.finetuning import dense_rows, device_of, fine_tune, rank_by, states_of
+from systems.finetuning import FineTuned, Groups
+from systems.states import states_of
 
 LAYERS = 5
 MOST_LABELS = 100_000
 
 
-class LightXML(nn.Module):
+class LightXML(FineTuned):
     """Encoder and classifier.
 
     Parameters
     ----------
-    bert : PreTrainedModel
-        The pretrained encoder.
-    n_labels : int
-        How many labels there are.
-    epochs, batch_size, lr, dropout
+    bert, n_labels
+        The pretrained encoder, and how many labels there are.
+    lr, dropout : float
         The published settings for EUR-Lex by default.
     swa_from, swa_every : int
         The epoch after which weights are averaged, and the steps between two that count.
-    seed : int
-        Decides the classifier's initial weights, dropout and order.
+    **training
+        Epochs, batch_size and seed, as ``FineTuned`` takes them.
     """
+
+    title, epochs, batch_size = "LightXML", 20, 16
+    decay = False
 
     def __init__(
         self,
         bert: PreTrainedModel,
         n_labels: int,
         *,
-        epochs: int = 20,
-        batch_size: int = 16,
         lr: float = 1e-4,
         dropout: float = 0.5,
         swa_from: int = 10,
         swa_every: int = 200,
-        seed: int = 0,
+        **training: int,
     ) -> None:
-        super().__init__()
         if n_labels > MOST_LABELS:
             raise ConfigError(
                 f"With more than {MOST_LABELS:,} labels LightXML groups them, which is not "
                 f"implemented here; got {n_labels:,}."
             )
-        torch.manual_seed(seed)
-        self.bert = bert
+        super().__init__(bert, **training)
         self.layers = min(LAYERS, bert.config.num_hidden_layers)
         self.head = nn.Linear(self.layers * bert.config.hidden_size, n_labels)
         nn.init.xavier_uniform_(self.head.weight)
-        self.epochs, self.batch_size, self.lr, self.dropout = epochs, batch_size, lr, dropout
-        self.swa_from, self.swa_every, self.seed = swa_from, swa_every, seed
+        self.lr, self.dropout = lr, dropout
+        self.swa_from, self.swa_every = swa_from, swa_every
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Logits of all labels."""
         states = states_of(self.bert, ids, mask)[-self.layers :]
-        document = torch.cat([layer[:, 0] for layer in reversed(states)], dim=-1)
+        document = torch.cat([layer[:, 0] for layer in reversed(states)], dim=-1).float()
         scores: Tensor = self.head(F.dropout(document, self.dropout, self.training))
         return scores
 
-    def fit(self, tokens: Tokens, Y: csr_array) -> LightXML:
-        """Fine-tune on documents and their labels; then take the averaged weights."""
-        mean = _Average(self)
-
-        def average(step: int, per_epoch: int) -> None:
-            if step > self.swa_from * per_epoch and step % self.swa_every == 0:
-                mean.add(self)
-
-        plain = [p for p in self.parameters() if p.ndim < 2]  # biases and norms are not decayed
+    def groups(self) -> Groups:
+        """One learning rate; biases and norms are not decayed."""
+        plain = [p for p in self.parameters() if p.ndim < 2]
         rest = [p for p in self.parameters() if p.ndim >= 2]
-        fine_tune(
-            self,
-            tokens,
-            lambda ids, mask, rows: F.binary_cross_entropy_with_logits(
-                self(ids, mask), dense_rows(Y, rows, device_of(self))
-            ),
-            [
-                {"params": rest, "lr": self.lr},
-                {"params": plain, "lr": self.lr, "weight_decay": 0.0},
-            ],
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            decay=False,
-            seed=self.seed,
-            title="LightXML",
-            after_step=average,
-        )
-        mean.put_into(self)
-        return self
+        return [
+            {"params": rest, "lr": self.lr},
+            {"params": plain, "lr": self.lr, "weight_decay": 0.0},
+        ]
 
-    def rank(self, tokens: Tokens, k: int) -> Ranking:
-        """The k best labels of every document."""
-        return rank_by(self, self, tokens, k)
+    def after_step(self, step: int, per_epoch: int) -> None:
+        """Let the weights count, now and then."""
+        if step > self.swa_from * per_epoch and step % self.swa_every == 0:
+            self._mean.add(self)
+
+    def fit(self, tokens: Tokens, Y: csr_array, *, eager: bool = False) -> Self:
+        """Fine-tune on documents and their labels; then take the averaged weights."""
+        self._mean = _Average(self)
+        super().fit(tokens, Y, eager=eager)
+        self._mean.put_into(self)
+        return self
 
 
 class _Average:

@@ -98,8 +98,8 @@ def separator(indptr, terms, values, rows, sides, place, C):  # type: ignore[no-
             starts[place[terms[p]] + 1] += 1
     starts = np.cumsum(starts)
     fill = starts[:-1].copy()
-    document = np.empty(starts[-1], np.int64)
-    value = np.empty(starts[-1], np.float64)
+    document = np.empty(starts[-1], np.int32)
+    value = np.empty(starts[-1], values.dtype)
     for i in range(len(rows)):
         for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
             j = place[terms[p]]
@@ -111,6 +111,10 @@ def separator(indptr, terms, values, rows, sides, place, C):  # type: ignore[no-
     cost = np.empty(len(rows))
     for i in range(len(rows)):
         cost[i] = C / max(share if sides[i] == 1 else 1.0 - share, 1e-12)
+    bend = np.full(seen, 1e-12)  # the bound on a term's curvature
+    for j in range(seen):
+        for p in range(starts[j], starts[j + 1]):
+            bend[j] += 0.25 * cost[document[p]] * value[p] * value[p]
     margin = np.zeros(len(rows))
     pull = 0.5 * cost * sign  # minus the slope of a document's loss: changes with its margin alone
     weight = np.zeros(len(used))
@@ -125,13 +129,11 @@ def separator(indptr, terms, values, rows, sides, place, C):  # type: ignore[no-
         for j in range(len(used)):
             if not every and weight[j] == 0.0:
                 continue
-            slope, bend = 0.0, 1e-12
+            slope = 0.0
             for p in range(starts[j], starts[j + 1]):
-                i = document[p]
-                slope -= pull[i] * value[p]
-                bend += 0.25 * cost[i] * value[p] * value[p]
-            wanted = weight[j] - slope / bend
-            shrunk = max(abs(wanted) - 1.0 / bend, 0.0) * np.sign(wanted)
+                slope -= pull[document[p]] * value[p]
+            wanted = weight[j] - slope / bend[j]
+            shrunk = max(abs(wanted) - 1.0 / bend[j], 0.0) * np.sign(wanted)
             step = shrunk - weight[j]
             if step != 0.0:
                 weight[j] = shrunk

@@ -25,7 +25,7 @@ def systems(monkeypatch):
     monkeypatch.syspath_prepend(EXPERIMENTS)
     yield
     own = ("systems", "compare", "significance", "corpora", "settings", "measured", "paper")
-    own += ("gradients", "blocks", "system_blocks")
+    own += ("gradients", "blocks", "system_blocks", "collect")
     for name in [x for x in sys.modules if x.split(".")[0] in own]:
         del sys.modules[name]
 
@@ -35,136 +35,8 @@ def corpus(two_words_a_label):
     return two_words_a_label(120, 10, slice(30, 60))
 
 
-@pytest.fixture
-def bert(tiny_folder):
-    from depl.neural.encoder_files import load_encoder
-
-    return load_encoder(tiny_folder).bert
-
-
-@pytest.fixture
-def tokens(corpus, tiny_folder):
-    from depl.neural.tokens import tokenize
-
-    return tokenize(corpus.texts, tiny_folder, 24)
-
-
 def first_is_right(ranking, Y):
     return np.mean([row[0] in Y[[i]].indices for i, row in enumerate(ranking.indices)])
-
-
-def test_lightxml_learns_and_uses_its_averaged_weights(bert, corpus, tokens):
-    from systems.lightxml import LightXML
-
-    settings = {"epochs": 20, "lr": 3e-3, "dropout": 0.1, "swa_from": 10, "swa_every": 5}
-    model = LightXML(bert, 10, **settings).fit(tokens, corpus.Y)
-    ranking = model.rank(tokens, 3)
-    assert ranking.indices.shape == (120, 3)
-    assert first_is_right(ranking, corpus.Y) > 0.9
-    assert model.head.in_features == 2 * 32  # the tiny encoder has no five layers
-
-
-def test_averaged_weights_are_the_mean_of_those_that_were_added():
-    import torch
-    from systems.lightxml import _Average
-
-    layer = torch.nn.Linear(2, 2)
-    mean, seen = _Average(layer), []
-    for value in (1.0, 5.0, 6.0):
-        with torch.no_grad():
-            layer.weight.fill_(value)
-        mean.add(layer)
-        seen.append(value)
-    mean.put_into(layer)
-    assert torch.allclose(layer.weight, torch.full((2, 2), 4.0))
-
-
-def test_lightxml_refuses_what_it_cannot_do(bert):
-    from systems.lightxml import LightXML
-
-    from depl.core.errors import ConfigError
-
-    with pytest.raises(ConfigError, match="groups them"):
-        LightXML(bert, 100_001)
-
-
-def test_aplc_learns_head_and_tail(bert, corpus, tokens):
-    from systems.aplc import APLC
-
-    counts = corpus.label_counts
-    model = APLC(bert, counts, epochs=25, rates=(3e-3, 1e-2, 3e-2)).fit(tokens, corpus.Y)
-    assert first_is_right(model.rank(tokens, 3), corpus.Y) > 0.9
-    tail = np.argsort(-counts, kind="stable")[5:]
-    found = set(model.rank(tokens, 1).indices.ravel().tolist())
-    assert found & set(tail.tolist())
-
-
-def test_every_label_attends_to_the_tokens_of_the_text_alone(bert, monkeypatch):
-    """Against label by label, document by document, without padding; in several parts."""
-    import torch
-    from systems import lwan
-    from systems.finetuning import states_of
-
-    from depl.neural.tokens import Tokens
-
-    model = lwan.LWAN(bert, 6).eval()
-    with torch.no_grad():
-        model.attention.weight.mul_(20)  # or every label would see the mean of all tokens
-    texts = [[7, 8, 9, 10], [11, 12], [13, 14, 15, 16, 17, 18, 19]]
-    expected = []
-    with torch.no_grad():
-        for text in texts:
-            ids = torch.tensor([text])
-            states = states_of(bert, ids, torch.ones_like(ids).bool())[-1][0]
-            row = []
-            for u, w, b in zip(
-                model.attention.weight, model.head.weight, model.head.bias, strict=True
-            ):
-                gathered = torch.softmax(states @ u, 0) @ states
-                row.append(float(gathered @ w + b))
-            expected.append(row)
-    for cells in (1, 2**20):
-        monkeypatch.setattr(lwan, "_CELLS", cells)
-        ranking = model.rank(Tokens.from_rows(texts), 6)
-        for i, row in enumerate(expected):
-            assert ranking.scores[i] == pytest.approx(sorted(row, reverse=True), abs=1e-5)
-            assert ranking.indices[i].tolist() == np.argsort(row)[::-1].tolist()
-
-
-def test_label_wise_attention_learns(bert, corpus, tokens):
-    from systems.lwan import LWAN
-
-    model = LWAN(bert, 10, epochs=20, lr=3e-3, head_lr=3e-2, dropout=0.0).fit(tokens, corpus.Y)
-    assert first_is_right(model.rank(tokens, 3), corpus.Y) > 0.9
-
-
-def test_label_clusters_are_the_formulas():
-    import torch
-    from systems.aplc import LabelClusters
-
-    torch.manual_seed(0)
-    counts = np.array([3, 9, 1, 7])  # from common to rare: 1, 3 | 0, 2
-    clusters = LabelClusters(4, counts)
-    assert [c.tolist() for c in clusters.clusters] == [[1, 3], [0, 2]]
-    assert clusters.tails[0][0].out_features == 2
-    documents = torch.randn(3, 4)
-    targets = torch.tensor([[0.0, 1, 0, 0], [1, 0, 0, 1], [0, 0, 1, 0]])
-    head = torch.sigmoid(documents @ clusters.head.weight.T + clusters.head.bias)
-    low = documents @ clusters.tails[0][0].weight.T
-    tail = torch.sigmoid(low @ clusters.tails[0][1].weight.T + clusters.tails[0][1].bias)
-    expected = torch.stack(
-        [head[:, 2] * tail[:, 0], head[:, 0], head[:, 2] * tail[:, 1], head[:, 1]], dim=1
-    )
-    assert torch.allclose(clusters.probabilities(documents), expected)
-
-    def entropy(p, t):
-        return -(t * p.log() + (1 - t) * (1 - p).log()).mean()
-
-    wanted = torch.tensor([[1.0, 0, 0], [0, 1, 1], [0, 0, 1]])  # labels 1 and 3, any of 0 and 2
-    loss = entropy(head, wanted) + entropy(tail[1:], targets[1:][:, [0, 2]])
-    assert torch.allclose(clusters.loss(documents, targets), loss)
-    only_head = clusters.loss(documents[:1], targets[:1])
-    assert torch.allclose(only_head, entropy(head[:1], wanted[:1]))
 
 
 def test_dismec_is_liblinear_with_small_weights_dropped():
@@ -334,6 +206,32 @@ def test_two_systems_are_compared_on_the_documents_that_both_ranked(
     monkeypatch.setattr(sys, "argv", [*command[:3], "Nobody", *command[4:]])
     with pytest.raises(DeplError, match="no ranking of 'Nobody'"):
         significance.main()
+
+
+def test_what_was_measured_elsewhere_is_added_to_what_is_known(tmp_path, monkeypatch, capsys):
+    import collect
+    from measured import add_system, keep_ranking, kept_ranking, read_systems
+
+    from depl.core.ranking import Ranking
+
+    there, here, runs = tmp_path / "there", tmp_path / "results", tmp_path / "runs"
+    ranking = Ranking(np.array([[1, 0]], np.int32), np.array([[0.5, 0.25]], np.float32))
+    facts = {"corpus": "c", "seed": 0, "versions": {"depl": "1"}}
+    for folder, version in ((here, {"numpy": "2"}), (there, {"torch": "3"})):
+        folder.mkdir()
+        about = facts | {"versions": facts["versions"] | version}
+        add_system(folder / "c-systems-seed0.json", about, "both", {"seconds": len(str(folder))})
+        add_system(folder / "c-systems-seed0.json", about, folder.name, {"seconds": 1})
+    keep_ranking(there / "c", "there", 0, ranking)
+    command = ["collect.py", str(there), "--results", str(here), "--out", str(runs)]
+    monkeypatch.setattr(sys, "argv", command)
+    collect.main()
+    assert capsys.readouterr().out.count("c-systems-seed0.json: ") == 2
+    found = json.loads((here / "c-systems-seed0.json").read_text())
+    assert found["versions"] == {"depl": "1", "numpy": "2", "torch": "3"}
+    assert set(found["systems"]) == {"both", "results", "there"}
+    assert found["systems"]["both"] == read_systems(there / "c-systems-seed0.json")["both"]
+    assert kept_ranking(runs / "c", "there", 0).indices.tolist() == [[1, 0]]
 
 
 def test_rare_labels_alone_are_scored_as_if_there_were_no_others(two_words_a_label):

@@ -259,6 +259,19 @@ def test_ranks_of_documents_match_sorting_them(keyword_table):
         assert keyword_table.ranked(scores, relevant) == pytest.approx(expected)
 
 
+def test_only_the_words_of_a_name_that_documents_have_count(keyword_table):
+    from types import SimpleNamespace
+
+    import depl
+
+    features = depl.TfidfFeatures(language="en", min_df=1, max_df=1.0)
+    features.fit(["wine cellar", "beer"], names=["wine merchant", "brewery"])
+    assert "merchant" in features.terms_
+    labels = [SimpleNamespace(name="wine merchant"), SimpleNamespace(name="brewery")]
+    model = SimpleNamespace(features=features, labels=labels, n_train=2)
+    assert keyword_table.name_terms(model, [0, 1]) == [{"wine"}, set()]
+
+
 def test_chance_is_the_mean_over_all_orders(keyword_table):
     n, support = 6, 2
     every = [

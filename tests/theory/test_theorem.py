@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from scipy.stats import chi2
 from tests.theory.cases import interval, random_case, weights_of
 
 from depl.core.corpus import Dataset
@@ -135,6 +136,21 @@ def test_every_bound_is_above_the_exact_rate(cosine, d):
     assert 0 <= exact <= bound(cosine, d, constant=COSINE) + 1e-12
     assert exact <= bound(2 * cosine, d) + 1e-12
     assert misordering(-cosine, d) == pytest.approx(1 - exact, abs=1e-9)
+
+
+@given(st.floats(0, 1), st.integers(1, 10_000))
+def test_the_lemma_of_johnson_and_lindenstrauss_holds_up_to_a_gamma_of_one(gamma, d):
+    """Squared lengths are chi-square variables; the lemma takes two of them, of a + b and a - b.
+
+    The theorem needs a gamma of at most 2/5. For every one, as the appendix has it, it is not so:
+    with a = b of norm 1, d = 1 and gamma = 10 the lemma says 4 exp(-100 / 8).
+    """
+
+    def far(gamma, d):
+        return chi2.sf(d * (1 + gamma), d) + chi2.cdf(d * (1 - gamma), d)
+
+    assert 2 * far(gamma, d) <= 4 * np.exp(-(gamma**2) * d / 8) + 1e-12
+    assert far(10, 1) > 50 * 4 * np.exp(-100 / 8)
 
 
 # ---- the theorem

@@ -1,4 +1,4 @@
-"""Keywords and pseudo descriptions: what a label's SVM says in words (section 3.1 of the paper)."""
+"""Keywords and pseudo descriptions: what a label's SVM says in words (section 3.2 of the paper)."""
 
 from __future__ import annotations
 

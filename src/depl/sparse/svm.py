@@ -1,4 +1,4 @@
-"""One-vs-all linear SVM for many labels (the sparse classifier of section 3.1 of the paper).
+"""One-vs-all linear SVM for many labels (the sparse classifier of section 3.2 of the paper).
 
 For every label l with at least one training document this minimises::
 

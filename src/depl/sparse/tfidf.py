@@ -1,4 +1,4 @@
-"""Texts to tf-idf vectors over lemmas (section 3.1 of the paper), and over pairs of them.
+"""Texts to tf-idf vectors over lemmas (section 3.2 of the paper), and over pairs of them.
 
 The work is arranged so that Python handles each token once: worker processes turn documents into
 counts of *surface forms*; only the distinct forms (75,000 for 26 million tokens of EURLEX57K) are
