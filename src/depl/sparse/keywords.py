@@ -76,8 +76,9 @@ def top_keywords(
     indices = np.full((weights.shape[0], n), -1, np.int32)
     values = np.zeros((weights.shape[0], n), np.float32)
     # The two words of a pair are terms themselves: a pair would only repeat them.
-    allowed = np.zeros(len(terms), bool)
-    for j in np.unique(weights.indices).tolist():
+    allowed, weighted = np.zeros(len(terms), bool), np.zeros(len(terms), bool)
+    weighted[weights.indices] = True
+    for j in np.flatnonzero(weighted).tolist():
         term = terms[j]
         allowed[j] = " " not in term and term not in without and (numbers or has_letter(term))
     for label in range(weights.shape[0]):
