@@ -8,10 +8,11 @@ of the best F1), rejects what is wrong and adds what is missing; each is one dec
 ``--step`` documents the run learns (`depl learn`), what is left is ordered again, and the run
 labels all documents of the dev split or, to compare orders, ``--judge`` further training documents.
 
-The same with documents at random, several times, and by an oracle that knows the labels of what
-waits: it takes the documents with the most rare labels per decision that the run does not
-suggest and has few documents of. The tail is the labels that 1 to 9 of all documents, reviewed or
-not, carry: the same for all orders. Intervals are over labels and random orders (bootstrap).
+The same with documents at random, and by an oracle that knows the labels of what waits: it takes
+the documents with the most rare labels per decision that the run does not suggest and has few
+documents of. The tail is the labels that 1 to 9 of all documents, reviewed or not, carry: the same
+for all orders. All of it is done for several splits into documents of the run and documents that
+wait, each with a random order of its own; intervals are over splits and labels (bootstrap).
 
 Continues where it was stopped. Writes review.svg into FOLDER and prints tables.
 """
@@ -31,9 +32,8 @@ from review_curves import Followed, print_report, review_figure
 from scipy.sparse import csr_array
 
 import depl
-from depl.core.corpus import Corpus
+from depl.core.corpus import Corpus, Dataset
 from depl.evaluation.metrics import Hits, f1_at_k, precision_at_k
-from depl.evaluation.scores import aligned_with_counts
 from depl.labels.feedback import Decision, FeedbackStore
 from depl.labels.review_queue import Waiting
 from depl.model.review import lessons, ordered
@@ -42,6 +42,7 @@ from depl.pipeline.learn import learn
 from depl.run.folder import Run
 
 RARE = 10  # labels of the tail are carried by fewer documents
+ROUNDS = "review.json"  # what was reached, in the folder of a run
 FEW = 5  # documents of a label after which the oracle looks for other labels
 
 
@@ -53,48 +54,54 @@ def main() -> None:
     parser.add_argument("--start", type=int, default=1500, help="documents of the run")
     parser.add_argument("--pool", type=int, default=7000, help="documents that wait")
     parser.add_argument("--judge", type=int, help="measure on so many training documents, not dev")
-    parser.add_argument("--step", type=int, default=400, help="documents after which it learns")
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--seeds", type=int, default=3, help="orders at random")
+    parser.add_argument("--step", type=int, default=600, help="documents after which it learns")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--splits", type=int, default=5)
     args = parser.parse_args()
-    args.out.mkdir(parents=True, exist_ok=True)
-    setting = Setting.of(args)
-    orders: dict[str, Order] = {"review": by_review, "oracle": by_oracle}
-    orders |= {f"random {seed}": at_random(seed) for seed in range(args.seeds)}
-    found = {}
-    for name, order in orders.items():
-        track = Track(setting, name)
-        while len(track.rounds) <= args.rounds:
-            track.go_on(order, args.step)
-        found[name] = track.followed
-    review, oracle, *at_random_ = found.values()
-    print_report(review, oracle, at_random_)
-    (args.out / "review.svg").write_text(review_figure(review, oracle, at_random_))
+    data = depl.read(args.corpus, splits=["train"] if args.judge else ["train", "dev"])
+    orders: dict[str, Order] = {"review": by_review, "random": at_random, "oracle": by_oracle}
+    found: dict[str, list[Followed]] = {name: [] for name in orders}
+    for split in range(args.splits):
+        setting = Setting.of(args, data, split)
+        for name, order in orders.items():
+            track = Track(setting, name)
+            while len(track.rounds) <= args.rounds:
+                track.go_on(order, args.step)
+            found[name].append(track.followed)
+    print_report(found)
+    (args.out / "review.svg").write_text(review_figure(found))
 
 
 class Setting(NamedTuple):
-    """The same for all orders: documents of the run, that wait, and to measure on; the tail."""
+    """The same for all orders: documents that wait, those to measure on, and the tail."""
 
     out: Path
-    known: Corpus
     pool: Corpus
     test: Corpus
     tail: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, args: argparse.Namespace) -> Setting:
+    def of(cls, args: argparse.Namespace, data: Dataset, split: int) -> Setting:
         """As the arguments say; the run is fitted unless it was."""
-        data = depl.read(args.corpus, splits=["train"] if args.judge else ["train", "dev"])
+        out = args.out / f"split-{split}"
         sizes = np.cumsum([args.start, args.pool, args.judge or 0])
-        rows = np.random.default_rng(0).permutation(len(data.train))[: sizes[-1]]
+        rows = np.random.default_rng(split).permutation(len(data.train))[: sizes[-1]]
         known, pool, judge = (data.train.subset(x) for x in np.split(rows, sizes[:-1]))
         counts = known.label_counts + pool.label_counts
-        if not (args.out / "start").exists():
-            fit(known, args.out / "start")
-        test = judge if args.judge else data.dev
-        labels = depl.Classifier.load(args.out / "start").labels
-        test, counts = aligned_with_counts(test, labels, counts)
-        return cls(args.out, known, pool, test, (counts > 0) & (counts < RARE))
+        if not (out / "start").exists():
+            fit(known, out / "start")
+        tail = (counts > 0) & (counts < RARE)
+        setting = cls(out, pool, judge if args.judge else data.dev, tail)
+        if not (out / "start" / ROUNDS).exists():
+            first = Round([], 0, 0, 0, *setting.measure(depl.Classifier.load(out / "start")))
+            (out / "start" / ROUNDS).write_text(json.dumps([first]))
+        return setting
+
+    def measure(self, model: depl.Classifier) -> tuple[float, list[float]]:
+        """P@5, and the F1@5 of each label of the tail, in percent."""
+        hits = Hits.of(model.predict(self.test.texts, k=5).indices, self.test.Y)
+        f1 = 100 * f1_at_k(hits, 5)[self.tail]
+        return 100 * precision_at_k(hits, 5), f1.round(3).tolist()
 
 
 class Moment:
@@ -130,14 +137,9 @@ def by_review(moment: Moment) -> list[int]:
     return [x.number for x in ordered(moment.model, waiting)]
 
 
-def at_random(seed: int) -> Order:
-    """Always in the same order."""
-
-    def order(moment: Moment) -> list[int]:
-        all_ = np.random.default_rng(seed + 1).permutation(len(moment.setting.pool))
-        return all_[~np.isin(all_, moment.done)].tolist()
-
-    return order
+def at_random(moment: Moment) -> list[int]:
+    """As they are: the split is random."""
+    return moment.left.tolist()
 
 
 def by_oracle(moment: Moment) -> list[int]:
@@ -172,12 +174,11 @@ class Track:
 
     def __init__(self, setting: Setting, name: str) -> None:
         self.setting = setting
-        self.path = setting.out / name.replace(" ", "-")
+        self.path = setting.out / name
         if not self.path.exists():
             shutil.copytree(setting.out / "start", self.path)
-        self.kept = self.path / "review.json"
-        kept = json.loads(self.kept.read_text()) if self.kept.exists() else []
-        self.rounds = [Round(*x) for x in kept]
+        self.kept = self.path / ROUNDS
+        self.rounds = [Round(*x) for x in json.loads(self.kept.read_text())]
 
     @property
     def followed(self) -> Followed:
@@ -190,20 +191,14 @@ class Track:
         )
 
     def go_on(self, order: Order, step: int) -> None:
-        """Review some more documents, learn from them, measure; the first round only measures."""
-        last = self.rounds[-1] if self.rounds else Round([], 0, 0, 0, 0.0, [])
-        done, said = last.reviewed, np.array(last[1:4])
-        if self.rounds:
-            model = depl.Classifier.load(self.path)
-            chosen = order(Moment(self.setting, model, done))[:step]
-            said = said + self._decide(model, chosen)
-            done = [*done, *chosen]
-            learn(Run.open(self.path))
+        """Review some more documents, learn from them, measure."""
+        last, model = self.rounds[-1], depl.Classifier.load(self.path)
+        chosen = order(Moment(self.setting, model, last.reviewed))[:step]
+        said = np.array(last[1:4]) + self._decide(model, chosen)
+        done = [*last.reviewed, *chosen]
+        learn(Run.open(self.path))
         model = depl.Classifier.load(self.path)
-        hits = Hits.of(model.predict(self.setting.test.texts, k=5).indices, self.setting.test.Y)
-        f1 = 100 * f1_at_k(hits, 5)[self.setting.tail]
-        scores = 100 * precision_at_k(hits, 5), f1.round(3).tolist()
-        self.rounds.append(Round(done, *said.tolist(), *scores))
+        self.rounds.append(Round(done, *said.tolist(), *self.setting.measure(model)))
         self.kept.write_text(json.dumps(self.rounds))
 
     def _decide(self, model: depl.Classifier, chosen: list[int]) -> NDArray[np.int64]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from depl.evaluation.figures import COLOURS, DASHES, svg
+from depl.evaluation.figures import COLOURS, DASHES, percent_axis, svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,11 +47,13 @@ class Curve(NamedTuple):
     tail: Floats
 
     @classmethod
-    def mean(cls, orders: Sequence[Followed], weights: Floats | None = None) -> Curve:
-        """The mean of some orders; the labels may have weights."""
-        f1 = np.mean([x.f1 for x in orders], axis=0)
-        decisions = np.mean([x.said.sum(axis=1) for x in orders], axis=0)
-        return cls(decisions, np.average(f1, axis=1, weights=weights))
+    def mean(cls, splits: Sequence[Followed], weights: Sequence[Floats] | None = None) -> Curve:
+        """The mean over splits; the labels of each may have weights."""
+        of_labels = weights or [np.ones(x.f1.shape[1]) for x in splits]
+        pairs = zip(splits, of_labels, strict=True)
+        tails = [np.average(x.f1, axis=1, weights=own) for x, own in pairs]
+        decisions = np.mean([x.said.sum(axis=1) for x in splits], axis=0)
+        return cls(decisions, np.mean(tails, axis=0))
 
     def needed(self, tail: float) -> float:
         """How many decisions it takes to reach a score; beyond the last, at the pace so far.
@@ -75,61 +77,68 @@ def shares(order: Curve, at_random: Curve) -> Floats:
     return np.array([order.needed(tail) / decisions for decisions, tail in pairs])
 
 
-def shares_drawn(order: Followed, at_random: Sequence[Followed], seed: int = 0) -> Floats:
-    """The same with labels and random orders drawn with replacement, as often as ``DRAWS``."""
+def shares_drawn(order: Sequence[Followed], at_random: Sequence[Followed], seed: int = 0) -> Floats:
+    """The same with splits, and labels of each, drawn with replacement as often as ``DRAWS``."""
     rng = np.random.default_rng(seed)
-    n_labels, n = order.f1.shape[1], len(at_random)
     drawn = []
     for _ in range(DRAWS):
-        weights = np.bincount(rng.integers(n_labels, size=n_labels), minlength=n_labels)
-        some = [at_random[i] for i in rng.integers(n, size=n)]
-        own = Curve.mean([order], weights.astype(np.float64))
-        drawn.append(shares(own, Curve.mean(some, weights.astype(np.float64))))
+        splits = rng.integers(len(order), size=len(order))
+        weights = [_drawn(rng, order[i].f1.shape[1]) for i in splits]
+        curves = (Curve.mean([x[i] for i in splits], weights) for x in (order, at_random))
+        drawn.append(shares(*curves))
     return np.array(drawn)
 
 
-def print_report(review: Followed, oracle: Followed, at_random: Sequence[Followed]) -> None:
+def _drawn(rng: np.random.Generator, n: int) -> Floats:
+    """How often each of n things is drawn, with replacement."""
+    return np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
+
+
+def error_of_gain(splits: Sequence[Followed]) -> Floats:
+    """The standard error of what was gained since the first round, over labels."""
+    gains = [x.f1 - x.f1[0] for x in splits]
+    found: Floats = np.sqrt(sum(x.var(axis=1) / x.shape[1] for x in gains)) / len(gains)
+    return found
+
+
+def print_report(found: Mapping[str, Sequence[Followed]]) -> None:
     """Two tables: the scores, and which share of the decisions at random is needed, 95 % sure."""
-    rows = {"review": [review], "random": list(at_random), "oracle": [oracle]}
     print("| documents | order | accepted | added | rejected | decisions | tail | ± | P@5 |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for i, documents in enumerate(review.documents.tolist()):
-        for name, orders in rows.items():
-            said = np.mean([x.said[i] for x in orders], axis=0)
+    documents = found["review"][0].documents.tolist()
+    for i, n in enumerate(documents):
+        for name, splits in found.items():
+            said = np.mean([x.said[i] for x in splits], axis=0)
             numbers = " | ".join(f"{x:,.0f}" for x in (*said, said.sum()))
-            f1 = np.mean([x.f1[i] - x.f1[0] for x in orders], axis=0)
-            error = f1.std() / np.sqrt(len(f1))  # of what was gained
-            tail = Curve.mean(orders).tail[i]
-            precision = np.mean([x.precision[i] for x in orders])
-            print(
-                f"| {documents:,} | {name} | {numbers} | {tail:.2f} | {error:.2f} "
-                f"| {precision:.2f} |"
-            )
+            tail, error = Curve.mean(splits).tail[i], error_of_gain(splits)[i]
+            precision = np.mean([x.precision[i] for x in splits])
+            print(f"| {n:,} | {name} | {numbers} | {tail:.2f} | {error:.2f} | {precision:.2f} |")
     print("\n| documents at random | tail | review needs | oracle needs |")
     print("| --- | --- | --- | --- |")
-    mean, found = Curve.mean(at_random), []
-    for order in (review, oracle):
-        bounds = np.percentile(shares_drawn(order, at_random), INTERVAL, axis=0, method="nearest")
-        three = zip(shares(Curve.mean([order]), mean), *bounds, strict=True)
-        found.append([f"{x:.0%} ({low:.0%} to {high:.0%})" for x, low, high in three])
-    for i, (own, best) in enumerate(zip(*found, strict=True), start=1):
-        print(f"| {review.documents[i]:,} | {mean.tail[i]:.2f} | {own} | {best} |")
+    at_random, columns = Curve.mean(found["random"]), []
+    for name in ("review", "oracle"):
+        drawn = shares_drawn(found[name], found["random"])
+        bounds = np.percentile(drawn, INTERVAL, axis=0, method="nearest")
+        three = zip(shares(Curve.mean(found[name]), at_random), *bounds, strict=True)
+        columns.append([f"{x:.0%} ({low:.0%} to {high:.0%})" for x, low, high in three])
+    rows = zip(documents[1:], at_random.tail[1:], *columns, strict=True)
+    for n, tail, own, best in rows:
+        print(f"| {n:,} | {tail:.2f} | {own} | {best} |")
 
 
-def review_figure(review: Followed, oracle: Followed, at_random: Sequence[Followed]) -> str:
-    """The tail against decisions: of the review, at random (each order thin), of the oracle."""
-    curves = {"review": [review], "at random": list(at_random), "oracle": [oracle]}
+def review_figure(found: Mapping[str, Sequence[Followed]]) -> str:
+    """The tail against decisions, with the standard error of what was gained."""
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        for colour, dashes, orders in zip(COLOURS, DASHES, curves.values(), strict=False):
-            mean = Curve.mean(orders)
-            axes.plot(*mean, color=colour, dashes=dashes, linewidth=1.7, marker="o", markersize=3)
-            for order in orders if len(orders) > 1 else []:
-                axes.plot(*Curve.mean([order]), color=colour, linewidth=0.6, alpha=0.5)
+        for colour, dashes, splits in zip(COLOURS, DASHES, found.values(), strict=False):
+            decisions, tail = Curve.mean(splits)
+            error = error_of_gain(splits)
+            axes.fill_between(decisions, tail - error, tail + error, color=colour, alpha=0.15, lw=0)
+            axes.plot(decisions, tail, color=colour, dashes=dashes, lw=1.7, marker="o", ms=3)
         axes.set_xlim(left=0)
         axes.set_xlabel("decisions")
         axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.set_ylabel("macro-F1@5 of the tail, %")
+        percent_axis(axes, "macro-F1@5 of the tail, %", pad=8)
 
-    return svg(draw, "wide", legend=list(curves))
+    return svg(draw, "wide", legend=list(found))
