@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from review_curves import Followed, print_report, review_figure
+from review_curves import Example, Followed, print_examples, print_report, review_figure
 from scipy.sparse import csr_array
 
 import depl
@@ -61,6 +61,7 @@ def main() -> None:
     data = depl.read(args.corpus, splits=["train"] if args.judge else ["train", "dev"])
     orders: dict[str, Order] = {"review": by_review, "random": at_random, "oracle": by_oracle}
     found: dict[str, list[Followed]] = {name: [] for name in orders}
+    examples: list[Example] = []
     for split in range(args.splits):
         setting = Setting.of(args, data, split)
         for name, order in orders.items():
@@ -68,7 +69,10 @@ def main() -> None:
             while len(track.rounds) <= args.rounds:
                 track.go_on(order, args.step)
             found[name].append(track.followed)
+            if order is at_random:
+                examples += track.examples()
     print_report(found)
+    print_examples(examples)
     (args.out / "review.svg").write_text(review_figure(found))
 
 
@@ -189,6 +193,21 @@ class Track:
             np.array([x.precision for x in self.rounds]),
             np.array([x.f1 for x in self.rounds]),
         )
+
+    def examples(self) -> list[Example]:
+        """What labels of the tail learnt of which exactly one document was reviewed."""
+        setting, (first, *_, last) = self.setting, self.rounds
+        model = depl.Classifier.load(setting.out / "start")
+        P = _probabilities(model, [setting.pool.texts[i] for i in last.reviewed])
+        Y = csr_array(setting.pool.Y[last.reviewed])
+        once = setting.tail & (np.bincount(Y.indices, minlength=len(setting.tail)) == 1)
+        place = np.cumsum(setting.tail) - 1  # of each label among those of the tail
+        rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
+        return [
+            Example(float(P[i, j]), int(model.train_counts[j]), first.f1[at], last.f1[at])
+            for i, j, at in zip(rows, Y.indices, place[Y.indices], strict=True)
+            if once[j]
+        ]
 
     def go_on(self, order: Order, step: int) -> None:
         """Review some more documents, learn from them, measure."""

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 DRAWS = 1_000  # of the bootstrap
 INTERVAL = 2.5, 97.5  # percentiles
+PROBABILITIES = {
+    "below 2 %, or not at all": (0.0, 0.02),
+    "2 to 10 %": (0.02, 0.1),
+    "10 to 40 %": (0.1, 0.4),
+    "40 % and more": (0.4, np.inf),
+}
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +44,15 @@ class Followed(NamedTuple):
     said: NDArray[np.int64]
     precision: Floats
     f1: Floats
+
+
+class Example(NamedTuple):
+    """One document for a label: how it was suggested, how many there were, F1 before and after."""
+
+    probability: float
+    known: int
+    before: float
+    after: float
 
 
 class Curve(NamedTuple):
@@ -124,6 +139,24 @@ def print_report(found: Mapping[str, Sequence[Followed]]) -> None:
     rows = zip(documents[1:], at_random.tail[1:], *columns, strict=True)
     for n, tail, own, best in rows:
         print(f"| {n:,} | {tail:.2f} | {own} | {best} |")
+
+
+def print_examples(examples: Sequence[Example]) -> None:
+    """What one document taught about a label, by how it was suggested for it before."""
+    print("\n| documents before | suggested with | labels | F1 | after one more | gained |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for known, enough in (("none", {0}), ("1 or 2", {1, 2})):
+        for name, (low, high) in PROBABILITIES.items():
+            some = [x for x in examples if x.known in enough and low <= x.probability < high]
+            if not some:
+                continue
+            before, after = (np.array([getattr(x, y) for x in some]) for y in ("before", "after"))
+            gained = after - before
+            error = gained.std() / np.sqrt(len(some))
+            print(
+                f"| {known} | {name} | {len(some):,} | {before.mean():.1f} | {after.mean():.1f} "
+                f"| {gained.mean():+.1f} ± {error:.1f} |"
+            )
 
 
 def review_figure(found: Mapping[str, Sequence[Followed]]) -> str:
