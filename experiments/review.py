@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from review_curves import Example, Followed, print_examples, print_report, review_figure
+from review_curves import Followed, Lessons, print_lessons, print_report, review_figure
 from scipy.sparse import csr_array
 
 import depl
@@ -36,7 +36,7 @@ from depl.core.corpus import Corpus, Dataset
 from depl.evaluation.metrics import Hits, f1_at_k, precision_at_k
 from depl.labels.feedback import Decision, FeedbackStore
 from depl.labels.review_queue import Waiting
-from depl.model.review import lessons, ordered
+from depl.model import review
 from depl.pipeline.fit import fit
 from depl.pipeline.learn import learn
 from depl.run.folder import Run
@@ -61,7 +61,7 @@ def main() -> None:
     data = depl.read(args.corpus, splits=["train"] if args.judge else ["train", "dev"])
     orders: dict[str, Order] = {"review": by_review, "random": at_random, "oracle": by_oracle}
     found: dict[str, list[Followed]] = {name: [] for name in orders}
-    examples: list[Example] = []
+    lessons: list[Lessons] = []
     for split in range(args.splits):
         setting = Setting.of(args, data, split)
         for name, order in orders.items():
@@ -70,9 +70,9 @@ def main() -> None:
                 track.go_on(order, args.step)
             found[name].append(track.followed)
             if order is at_random:
-                examples += track.examples()
+                lessons.append(track.lessons())
     print_report(found)
-    print_examples(examples)
+    print_lessons(lessons)
     (args.out / "review.svg").write_text(review_figure(found))
 
 
@@ -136,9 +136,9 @@ def by_review(moment: Moment) -> list[int]:
     done = set(moment.done)
     waiting = [
         Waiting(i, "", "", *lesson, "done" if i in done else "open", i not in done)
-        for i, lesson in enumerate(lessons(moment.model, moment.setting.pool.texts))
+        for i, lesson in enumerate(review.lessons(moment.model, moment.setting.pool.texts))
     ]
-    return [x.number for x in ordered(moment.model, waiting)]
+    return [x.number for x in review.ordered(moment.model, waiting)]
 
 
 def at_random(moment: Moment) -> list[int]:
@@ -194,20 +194,20 @@ class Track:
             np.array([x.f1 for x in self.rounds]),
         )
 
-    def examples(self) -> list[Example]:
-        """What labels of the tail learnt of which exactly one document was reviewed."""
+    def lessons(self) -> Lessons:
+        """What became of every label of the tail."""
         setting, (first, *_, last) = self.setting, self.rounds
         model = depl.Classifier.load(setting.out / "start")
         P = _probabilities(model, [setting.pool.texts[i] for i in last.reviewed])
         Y = csr_array(setting.pool.Y[last.reviewed])
-        once = setting.tail & (np.bincount(Y.indices, minlength=len(setting.tail)) == 1)
-        place = np.cumsum(setting.tail) - 1  # of each label among those of the tail
-        rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
-        return [
-            Example(float(P[i, j]), int(model.train_counts[j]), first.f1[at], last.f1[at])
-            for i, j, at in zip(rows, Y.indices, place[Y.indices], strict=True)
-            if once[j]
-        ]
+        expected = csr_array(P.multiply(Y)).max(axis=0).toarray().ravel()
+        return Lessons(
+            model.train_counts[setting.tail],
+            np.bincount(Y.indices, minlength=len(setting.tail))[setting.tail],
+            expected[setting.tail],
+            np.array(first.f1),
+            np.array(last.f1),
+        )
 
     def go_on(self, order: Order, step: int) -> None:
         """Review some more documents, learn from them, measure."""

@@ -46,13 +46,24 @@ class Followed(NamedTuple):
     f1: Floats
 
 
-class Example(NamedTuple):
-    """One document for a label: how it was suggested, how many there were, F1 before and after."""
+class Lessons(NamedTuple):
+    """What the labels of the tail learnt in one split, an entry for each.
 
-    probability: float
-    known: int
-    before: float
-    after: float
+    Parameters
+    ----------
+    known, reviewed : arrays of int
+        How many documents of it there were before, and how many were reviewed.
+    expected : array of float
+        The probability with which it was suggested for one of these before; the largest.
+    before, after : arrays of float
+        Its F1, in percent.
+    """
+
+    known: NDArray[np.int64]
+    reviewed: NDArray[np.int64]
+    expected: Floats
+    before: Floats
+    after: Floats
 
 
 class Curve(NamedTuple):
@@ -141,22 +152,32 @@ def print_report(found: Mapping[str, Sequence[Followed]]) -> None:
         print(f"| {n:,} | {tail:.2f} | {own} | {best} |")
 
 
-def print_examples(examples: Sequence[Example]) -> None:
-    """What one document taught about a label, by how it was suggested for it before."""
-    print("\n| documents before | suggested with | labels | F1 | after one more | gained |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for known, enough in (("none", {0}), ("1 or 2", {1, 2})):
-        for name, (low, high) in PROBABILITIES.items():
-            some = [x for x in examples if x.known in enough and low <= x.probability < high]
-            if not some:
-                continue
-            before, after = (np.array([getattr(x, y) for x in some]) for y in ("before", "after"))
-            gained = after - before
-            error = gained.std() / np.sqrt(len(some))
-            print(
-                f"| {known} | {name} | {len(some):,} | {before.mean():.1f} | {after.mean():.1f} "
-                f"| {gained.mean():+.1f} ± {error:.1f} |"
-            )
+def print_lessons(splits: Sequence[Lessons]) -> None:
+    """Which labels the tail gains from, and what one document taught, by how it was expected."""
+    known, reviewed, expected, before, after = map(np.concatenate, zip(*splits, strict=True))
+    gained = after - before
+    groups = {
+        "first documents": (known == 0) & (reviewed > 0),
+        "further documents": (known > 0) & (reviewed > 0),
+        "none": reviewed == 0,
+    }
+    print("\n| reviewed of a label | labels | F1 before | F1 after | share of the gain |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, some in groups.items():
+        share = gained[some].sum() / gained.sum()
+        scores = f"{before[some].mean():.1f} | {after[some].mean():.1f}"
+        print(f"| {name} | {some.sum() / len(splits):,.0f} | {scores} | {share:.0%} |")
+    print("\n| documents before | one more, expected with | labels | F1 before | gained |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, has in (("none", known == 0), ("some", known > 0)):
+        for said, (low, high) in PROBABILITIES.items():
+            some = has & (reviewed == 1) & (expected >= low) & (expected < high)
+            if some.any():
+                error = gained[some].std() / np.sqrt(some.sum())
+                print(
+                    f"| {name} | {said} | {some.sum() / len(splits):,.0f} "
+                    f"| {before[some].mean():.1f} | {gained[some].mean():+.1f} ± {error:.1f} |"
+                )
 
 
 def review_figure(found: Mapping[str, Sequence[Followed]]) -> str:
