@@ -12,7 +12,8 @@ The same with documents at random, and by an oracle that knows the labels of wha
 the documents with the most rare labels per decision that the run does not suggest and has few
 documents of. The tail is the labels that 1 to 9 of all documents, reviewed or not, carry: the same
 for all orders. All of it is done for several splits into documents of the run and documents that
-wait, each with a random order of its own; intervals are over splits and labels (bootstrap).
+wait, each with a random order of its own, and with the oracle for ``--oracles`` of them; intervals
+are over splits and labels (bootstrap).
 
 Continues where it was stopped. Writes review.svg into FOLDER and prints tables.
 """
@@ -56,7 +57,8 @@ def main() -> None:
     parser.add_argument("--judge", type=int, help="measure on so many training documents, not dev")
     parser.add_argument("--step", type=int, default=600, help="documents after which it learns")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--splits", type=int, default=4)
+    parser.add_argument("--oracles", type=int, default=1, help="splits for the oracle, too")
     args = parser.parse_args()
     data = depl.read(args.corpus, splits=["train"] if args.judge else ["train", "dev"])
     orders: dict[str, Order] = {"review": by_review, "random": at_random, "oracle": by_oracle}
@@ -65,6 +67,8 @@ def main() -> None:
     for split in range(args.splits):
         setting = Setting.of(args, data, split)
         for name, order in orders.items():
+            if order is by_oracle and split >= args.oracles:
+                continue
             track = Track(setting, name)
             while len(track.rounds) <= args.rounds:
                 track.go_on(order, args.step)
@@ -92,11 +96,10 @@ class Setting(NamedTuple):
         rows = np.random.default_rng(split).permutation(len(data.train))[: sizes[-1]]
         known, pool, judge = (data.train.subset(x) for x in np.split(rows, sizes[:-1]))
         counts = known.label_counts + pool.label_counts
-        if not (out / "start").exists():
-            fit(known, out / "start")
         tail = (counts > 0) & (counts < RARE)
         setting = cls(out, pool, judge if args.judge else data.dev, tail)
         if not (out / "start" / ROUNDS).exists():
+            fit(known, out / "start")
             first = Round([], 0, 0, 0, *setting.measure(depl.Classifier.load(out / "start")))
             (out / "start" / ROUNDS).write_text(json.dumps([first]))
         return setting

@@ -81,6 +81,12 @@ class Curve(NamedTuple):
         decisions = np.mean([x.said.sum(axis=1) for x in splits], axis=0)
         return cls(decisions, np.mean(tails, axis=0))
 
+    @classmethod
+    def gained(cls, splits: Sequence[Followed]) -> Curve:
+        """What was gained since the first round; splits begin at scores of their own."""
+        decisions, tail = cls.mean(splits)
+        return cls(decisions, tail - tail[0])
+
     def needed(self, tail: float) -> float:
         """How many decisions it takes to reach a score; beyond the last, at the pace so far.
 
@@ -129,27 +135,30 @@ def error_of_gain(splits: Sequence[Followed]) -> Floats:
 
 def print_report(found: Mapping[str, Sequence[Followed]]) -> None:
     """Two tables: the scores, and which share of the decisions at random is needed, 95 % sure."""
-    print("| documents | order | accepted | added | rejected | decisions | tail | ± | P@5 |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    documents = found["review"][0].documents.tolist()
+    documents, start = found["review"][0].documents.tolist(), Curve.mean(found["review"]).tail[0]
+    print(f"{len(found['review'])} splits; the tail at the start: {start:.2f}\n")
+    print("| documents | order | accepted | added | rejected | decisions | tail gained | P@5 |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for i, n in enumerate(documents):
         for name, splits in found.items():
             said = np.mean([x.said[i] for x in splits], axis=0)
             numbers = " | ".join(f"{x:,.0f}" for x in (*said, said.sum()))
-            tail, error = Curve.mean(splits).tail[i], error_of_gain(splits)[i]
-            precision = np.mean([x.precision[i] for x in splits])
-            print(f"| {n:,} | {name} | {numbers} | {tail:.2f} | {error:.2f} | {precision:.2f} |")
-    print("\n| documents at random | tail | review needs | oracle needs |")
+            gained, error = Curve.gained(splits).tail[i], error_of_gain(splits)[i]
+            scores = f"{gained:.2f} ± {error:.2f} | {np.mean([x.precision[i] for x in splits]):.2f}"
+            print(f"| {n:,} | {name} | {numbers} | {scores} |")
+    print("\n| documents at random | decisions | review needs | oracle needs |")
     print("| --- | --- | --- | --- |")
-    at_random, columns = Curve.mean(found["random"]), []
+    columns = []
     for name in ("review", "oracle"):
-        drawn = shares_drawn(found[name], found["random"])
+        at_random = found["random"][: len(found[name])]
+        drawn = shares_drawn(found[name], at_random)
         bounds = np.percentile(drawn, INTERVAL, axis=0, method="nearest")
-        three = zip(shares(Curve.mean(found[name]), at_random), *bounds, strict=True)
+        own = shares(Curve.mean(found[name]), Curve.mean(at_random))
+        three = zip(own, *bounds, strict=True)
         columns.append([f"{x:.0%} ({low:.0%} to {high:.0%})" for x, low, high in three])
-    rows = zip(documents[1:], at_random.tail[1:], *columns, strict=True)
-    for n, tail, own, best in rows:
-        print(f"| {n:,} | {tail:.2f} | {own} | {best} |")
+    decisions = Curve.mean(found["random"]).decisions[1:]
+    for n, asked, *needed in zip(documents[1:], decisions, *columns, strict=True):
+        print(f"| {n:,} | {asked:,.0f} | {' | '.join(needed)} |")
 
 
 def print_lessons(splits: Sequence[Lessons]) -> None:
@@ -186,13 +195,14 @@ def review_figure(found: Mapping[str, Sequence[Followed]]) -> str:
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for colour, dashes, splits in zip(COLOURS, DASHES, found.values(), strict=False):
-            decisions, tail = Curve.mean(splits)
+            decisions, tail = Curve.gained(splits)
             error = error_of_gain(splits)
             axes.fill_between(decisions, tail - error, tail + error, color=colour, alpha=0.15, lw=0)
             axes.plot(decisions, tail, color=colour, dashes=dashes, lw=1.7, marker="o", ms=3)
         axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
         axes.set_xlabel("decisions")
         axes.xaxis.set_major_formatter("{x:,.0f}")
-        percent_axis(axes, "macro-F1@5 of the tail, %", pad=8)
+        percent_axis(axes, "macro-F1@5 of the tail, points gained", pad=8)
 
     return svg(draw, "wide", legend=list(found))
