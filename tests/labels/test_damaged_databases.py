@@ -22,7 +22,7 @@ def whole(tmp_path_factory) -> Path:
     for n, text in enumerate(TEXTS):
         FeedbackStore(run).add(text, [Decision(label=f"l{n % 5}", verdict="added")], by="anna")
     FeedbackStore(run).undo(3)
-    new = [NewDocument(x, suggested=[("l1", 0.5)], terms=[("wine", 1.0, 3)]) for x in TEXTS]
+    new = [NewDocument(x, suggested=[("l1", 0.5)], terms=[("wine", 1.0)]) for x in TEXTS]
     ReviewQueue(run).add(new)
     return run
 

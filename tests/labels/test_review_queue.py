@@ -24,9 +24,9 @@ def test_documents_are_kept_once_with_their_suggestions(queue: ReviewQueue) -> N
     assert (first.id, first.source, first.suggested) == ("a", "new.csv", [("2560", 0.5)])
     assert second.id.startswith("text-")
     assert queue.document(third.number).text == "Wine, again"
-    queue.renew({first.number: ([("17", 0.25)], [("wine", 0.5, 3)])})
+    queue.renew({first.number: ([("17", 0.25)], [("wine", 0.5)])})
     renewed = queue.waiting()[0]
-    assert (renewed.suggested, renewed.terms) == ([("17", 0.25)], [("wine", 0.5, 3)])
+    assert (renewed.suggested, renewed.terms) == ([("17", 0.25)], [("wine", 0.5)])
     with pytest.raises(CorpusError, match="empty"):
         queue.add([NewDocument("fine", "b"), NewDocument(" ")])
     assert queue.progress().total == 3
@@ -101,3 +101,9 @@ def test_two_processes_share_the_work_and_none_is_done_twice(tmp_path: Path) -> 
     progress = queue.progress()
     assert progress.done == 12
     assert sum(progress.by.values()) == 12
+
+
+def test_a_queue_of_an_earlier_version_is_read(queue: ReviewQueue) -> None:
+    first = queue.waiting()[0].number
+    queue.renew({first: ([], [("wine", 0.5, 3)])})  # terms had the number of documents as well
+    assert queue.waiting()[0].terms == [("wine", 0.5)]

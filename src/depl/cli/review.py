@@ -170,14 +170,16 @@ def _suffix(path: Path) -> str:
 
 def _print(model: Classifier, queue: ReviewQueue, order: list[Waiting]) -> None:
     """One line per document with its beginning, and one with what is uncertain about it."""
-    from depl.model.review import reasons, said
+    from depl.model.review import labels_per_document, missing, reasons, said
 
+    carried = labels_per_document(model)
     for place, x in enumerate(order, 1):
         words = " ".join(queue.document(x.number).text[:1000].split())
         title = Text.assemble(f"{place:>4}  ", (x.id, "bold"), "  ", (words[:72], "dim"))
         out.print(title, soft_wrap=False, no_wrap=True)
         which = reasons(x.suggested, model.labels, model.train_counts)
-        out.print(Text(f"      {said(which, model.labels)}"))
+        lacking = missing(x.suggested, carried)
+        out.print(Text(f"      {said(which, lacking, model.labels)}"))
 
 
 def _sum_up(run: Path, progress: Progress, added: int, more: int, output: Path | None) -> None:

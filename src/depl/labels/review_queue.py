@@ -26,8 +26,8 @@ STATES: tuple[State, ...] = get_args(State)
 Suggested = Sequence[tuple[str, float]]
 """Ids of labels, and the probabilities that they are suggested with."""
 
-Terms = Sequence[tuple[str, float, int]]
-"""Terms of a text, their weights, and how many training documents have each."""
+Terms = Sequence[tuple[str, float]]
+"""Terms of a text, and their weights."""
 
 LOOKING = 15 * 60.0  # seconds for which a document is kept for whoever looks at it
 
@@ -200,7 +200,8 @@ class ReviewQueue:
                     id,
                     source,
                     _pairs(suggested),
-                    [(term, weight, n) for term, weight, n in json.loads(terms)],
+                    # In earlier versions they had the number of documents as well.
+                    [(term, float(weight)) for term, weight, *_ in json.loads(terms)],
                     state,
                     state == "open" and (by is None or looking in (None, by)),
                 )

@@ -58,6 +58,7 @@ _REVIEWED = {
     "state": "open",
     "by": "",
     "looking": "anna",
+    "missing": 1.4,
     "reasons": [_STATION | {"probability": 0.31, "rare": False}],
 }
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from depl.labels.review_queue import NewDocument, Queued, ReviewQueue, State
 from depl.model.classifier import Classifier
-from depl.model.review import following, lessons, reasons
+from depl.model.review import following, labels_per_document, lessons, missing, reasons
 from depl.server import schemas
 from depl.server.answers import facts
 from depl.server.live_model import LiveModel
@@ -94,6 +94,9 @@ class ReviewDocument(BaseModel):
     state: State
     by: Annotated[str, Field(description="Who dealt with it.")]
     looking: str
+    missing: Annotated[
+        float, Field(description="How many of its labels are expected not to be suggested.")
+    ]
     reasons: list[ReviewReason]
 
 
@@ -178,6 +181,7 @@ def _document(model: Classifier, found: Queued) -> ReviewDocument:
         state=found.state,
         by=found.by,
         looking=found.looking,
+        missing=round(missing(found.suggested, labels_per_document(model)), 2),
         reasons=[
             ReviewReason(**name, probability=p, rare=rare)
             for name, (_, p, rare) in zip(names, which, strict=True)

@@ -173,17 +173,20 @@ export class Review {
 }
 
 /** Why this document comes now. */
-function because({ reasons, state, by, looking }) {
+function because({ reasons, missing, state, by, looking }) {
   const notes = [];
   if (looking) notes.push(`${looking} is looking at it as well. `);
   if (state !== "open") notes.push(`${state === "done" ? "Done" : "Skipped"}${by ? ` by ${by}` : ""}. `);
-  if (!reasons.length) return [...notes, "depl is sure about this one; there is little to learn."];
+  const more = Math.round(missing);
+  if (!reasons.length && !more) return [...notes, "depl is sure about this one; there is little to learn."];
   const label = ({ name, probability, rare }, i) => [
     i ? ", " : "",
     h("b", {}, name),
     ` (${percent(probability)}${rare ? ", a rare label" : ""})`,
   ];
-  return [...notes, "Why this one: depl is not sure about ", ...reasons.flatMap(label), "."];
+  const unsure = reasons.length ? ["depl is not sure about ", ...reasons.flatMap(label)] : [];
+  const lacking = more ? [`about ${plural(more, "label")} may be missing here`] : [];
+  return [...notes, "Why this one: ", ...unsure, unsure.length && more ? "; " : "", ...lacking, "."];
 }
 
 /** A decision with the label's name, where that is not among the suggestions. */
