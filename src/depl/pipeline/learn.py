@@ -1,10 +1,10 @@
 """Learning from feedback: the labels that it is about are learnt again, the others stay.
 
 Every call continues from what was learnt before. The tf-idf counts the documents of the feedback
-and takes their words as terms; by it, names are weighed again. A label that many documents carry
-takes in those that have come since; one that few carry, and one whose earlier documents are not
-what they were, is solved on all of them. The SVM on characters, where there is one, learns in the
-same way; its sequences are those of the fit. What an encoder does is in ``learn_vectors``. The
+and takes their words as terms; by it, names are weighed again. A label takes in the documents that
+have come since. If it has few, and one of these carries it, or if its earlier documents are not
+what they were, it is solved on all of them. The SVM on characters, where there is one, learns in
+the same way; its sequences are those of the fit. What an encoder does is in ``learn_vectors``. The
 fusion is that of the fit, but its probabilities are corrected by what people said of those that
 they were shown; thresholds are probabilities, and so they follow.
 """
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -41,9 +41,9 @@ from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.updating import solve_again, take_in, with_rows
 
-# A label of fewer documents is solved on all of them. If it took the new ones in, nothing would
-# keep its bias from rising: on TIB-en, where most labels are so rare, the SVM then gained nothing
-# from 136 documents (P@5 5.0; fitted again 5.5), and with this 5.6.
+# A label of fewer documents is solved on all of them if a new one carries it. If it took the new
+# ones in, nothing would keep its bias from rising: on TIB-en, where most labels are so rare, the
+# SVM then gained nothing from 136 documents (P@5 5.0; fitted again 5.5), and with this 5.6.
 _FEW = 10
 
 
@@ -61,8 +61,7 @@ def learn(run: Run) -> tuple[Lesson, Taught]:
     with run.locked(), _no_collection():
         base = run.train()
         found = taught(FeedbackStore(run.path).documents(), run.labels, base, keep_all=True)
-        number = run.learned.current_if_whole()
-        before, studied = _before(run, number)
+        number, before, studied = _before(run)
         news = news_since(base, found, studied.verdicts)
         if not len(news.labels) and not number:
             raise RunError(
@@ -80,7 +79,7 @@ def learn(run: Run) -> tuple[Lesson, Taught]:
             learned, studied = _learned(run, found.corpus, before, studied, news)
             learned = replace(learned, line=_line(run, before.line))
             lesson = replace(lesson, seconds=round(time.perf_counter() - start, 2))
-            run.learned.keep(learned, studied, lesson)
+            run.learned.keep(learned, studied, lesson, before=number)
     return lesson, found
 
 
@@ -96,15 +95,18 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _before(run: Run, number: int) -> tuple[Learned, Documents]:
-    """What was learnt until now, and from which documents of feedback."""
-    if number:
-        return run.learned.read(number, run.threads), run.learned.documents(number)
+def _before(run: Run) -> tuple[int, Learned, Documents]:
+    """What was learnt until now, and from which documents of feedback; 0 where nothing was."""
+    with suppress(RunError):  # what is learnt anew replaces a state that is damaged
+        number = run.learned.current()
+        if number:
+            state = run.learned.read(number, run.threads)
+            return number, state, run.learned.documents(number)
     counts, n = run.train_counts()
     features = run.features()
     none = np.empty(0, np.int64), Descriptions([], [])
     fitted = Learned(features, run.svm(), run.names(), *none, counts, n, run.characters())
-    return fitted, Documents({}, csr_array((0, len(features.terms_)), dtype=np.float32))
+    return 0, fitted, Documents({}, csr_array((0, len(features.terms_)), dtype=np.float32))
 
 
 def _line(run: Run, before: tuple[float, float]) -> tuple[float, float]:
@@ -123,7 +125,7 @@ def _learned(
 ) -> tuple[Learned, Documents]:
     """What is known with the news, and from which documents."""
     features, X = _counted(run, corpus, before.features, studied, news)
-    renewal = Renewal(before.features, features)
+    renewal = Renewal(before.features.idf_, features)
     svm = before.svm.over_other_terms(renewal.weights)
     svm = _updated(svm, X, corpus.Y, before.train_counts, news)
     names = NameMatch(
@@ -131,10 +133,14 @@ def _learned(
         before.names.owner,
         None if before.names.weight is None else features.word_weights(),
     )
-    own = _described(run, corpus, features, X, csr_array(svm.weights_[news.labels]), news.labels)
-    vectors = _encoded(run, corpus, before, studied, news, own.texts)
-    older = np.flatnonzero(~np.isin(before.labels, news.labels))
-    labels = np.concatenate([before.labels[older], news.labels])
+    # A label that nobody has carried yet stays as it was, whatever it was rejected for.
+    known = (before.train_counts + corpus.label_counts)[news.labels] > 0
+    learnt = news.labels[known]
+    own = _described(run, corpus, features, X, csr_array(svm.weights_[learnt]), learnt)
+    said = dict(zip(learnt.tolist(), own.texts, strict=True))
+    vectors = _encoded(run, corpus, before, studied, news, said)
+    older = np.flatnonzero(~np.isin(before.labels, learnt))
+    labels = np.concatenate([before.labels[older], learnt])
     described = Descriptions(
         [*(before.descriptions.texts[i] for i in older), *own.texts],
         [*(before.descriptions.keywords[i] for i in older), *own.keywords],
@@ -150,8 +156,9 @@ def _updated(
     svm: OneVsAllSVM, X: csr_array, Y: csr_array, counts: NDArray[np.int64], news: News
 ) -> OneVsAllSVM:
     """An SVM that knows the news; X, Y are all documents, and the counts those from before."""
-    again = np.union1d(news.again, news.labels[counts[news.labels] < _FEW])
-    joined = np.setdiff1d(news.labels, again)
+    carried = np.unique(Y[news.appended].indices)
+    again = np.union1d(news.again, carried[counts[carried] < _FEW])
+    joined = np.setdiff1d(news.labels[counts[news.labels] > 0], again)
     if len(again):
         svm = solve_again(svm, again, X, csr_array(Y[:, again]))
     if len(joined):
@@ -190,8 +197,10 @@ def _counted(
     parts = (old if len(unchanged) == old.shape[0] else old[unchanged], seen, fresh)
     df = [np.bincount(part.indices, minlength=len(wide.terms_)) for part in parts]
     features = wide.recounted(np.sum(df, axis=0), len(corpus))
-    own = texts.together(Renewal(before, features).rows(seen), Renewal(wide, features).rows(fresh))
-    X = Renewal(run.features(), features).rows(old)
+    own = texts.together(
+        Renewal(before.idf_, features).rows(seen), Renewal(wide.idf_, features).rows(fresh)
+    )
+    X = Renewal(run.idf(), features).rows(old)
     return features, _with_documents(X, len(corpus), news.reworded, own)
 
 
@@ -207,7 +216,7 @@ def _encoded(
     before: Learned,
     studied: Documents,
     news: News,
-    texts: Sequence[str],
+    texts: Mapping[int, str],
 ) -> LearnedVectors | None:
     """The vectors of the news, whose labels are described by ``texts``; None without an encoder."""
     if not run.has("index"):
@@ -223,8 +232,7 @@ def _encoded(
         for i, said in zip(news.places.tolist(), news.verdicts.values(), strict=True)
     }
     had = run.descriptions().with_others(before.labels.tolist(), before.descriptions).texts
-    labels = zip(news.labels.tolist(), texts, strict=True)
-    changed = {j: text for j, text in labels if text != had[j]}
+    changed = {j: text for j, text in texts.items() if text != had[j]}
     return encode_news(run, corpus, documents, changed, before.vectors)
 
 
