@@ -16,11 +16,11 @@ from depl.sparse.evidence import COLUMNS, NEAREST
 N = len(COLUMNS) + len(breadth.COLUMNS)
 
 
-def pairs(seed: int, share: float = 1.0) -> Simulated:
-    """Pairs whose log-odds are -3 + 4 times the first column, others without meaning."""
+def pairs(seed: int, share: float = 1.0, column: int = 0) -> Simulated:
+    """Pairs whose log-odds are -3 + 4 times one column, others without meaning."""
     rng = np.random.default_rng(seed)
     evidence = rng.random((60_000, N)).astype(np.float32)
-    carried = rng.random(len(evidence)) < expit(4 * evidence[:, 0] - 3)
+    carried = rng.random(len(evidence)) < expit(4 * evidence[:, column] - 3)
     kept = carried | (rng.random(len(evidence)) < share)
     return Simulated(evidence[kept], carried[kept], np.ones(kept.sum()), share)
 
@@ -127,9 +127,15 @@ def test_a_run_of_an_earlier_version_goes_by_what_it_knew(tmp_path):
 
 
 def test_evidence_that_only_more_examples_have_counts_half_of_the_way():
-    """At one example it is never there; at three it raises the odds, and the offset is lower."""
-    without = pairs(6)._replace(evidence=pairs(6).evidence.copy())
+    """At one example it is never there; at three the odds follow it, and at two a part of that."""
+    with_it = pairs(7, column=N - 1)
+    without = with_it._replace(evidence=with_it.evidence.copy())
     without.evidence[:, -1] = 0.0
-    model = NewcomerModel.fit([without, without, pairs(7), pairs(7)])
-    assert (model.weights[:2, [N - 1, 2 * N - 1]] == 0).all()
-    assert model.weights[2, [N - 1, 2 * N - 1]].sum() > 0
+    model = NewcomerModel.fit([without, without, with_it, with_it])
+    little, much = np.full((2, 1, 3, N), 0.5, np.float32)
+    little[..., -1], much[..., -1] = 0.1, 0.9
+    raised = np.diff(model.log_odds(np.concatenate([little, much]), np.array([1, 2, 3])), axis=0)[0]
+    part = (np.log(3) - np.log(2)) / (np.log(4) - np.log(2))
+    assert raised[0] == 0
+    assert raised[2] == pytest.approx(4 * 0.8, abs=0.3)
+    assert raised[1] == pytest.approx(part * raised[2])
