@@ -44,7 +44,7 @@ from depl.sparse.updating import solve_again, take_in, with_rows
 # A label of fewer documents is solved on all of them. If it took the new ones in, nothing would
 # keep its bias from rising: on TIB-en, where most labels are so rare, the SVM then gained nothing
 # from 136 documents (P@5 5.0; fitted again 5.5), and with this 5.6. Those that were only rejected
-# are solved, too: if they take the new documents in, half of the gain in P@5 is lost.
+# are solved, too: if they take the new documents in, half of the gain in P@5 is lost there.
 _FEW = 10
 
 
