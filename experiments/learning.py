@@ -1,7 +1,7 @@
 """How much of the gain of retraining is learnt from feedback that arrives in portions.
 
     python experiments/learning.py CORPUS --out FOLDER [--documents 4000] [--portions 10]
-        [--config sparse]
+        [--config sparse] [--others 3000]
 
 Takes every n-th training document in the order of their ids and fits a run on the first half. The
 second half arrives in portions: the suggestions for each document are accepted or rejected, and
@@ -12,7 +12,9 @@ documents so far, for all three. Seconds are of the processor: what others do on
 not count.
 
 Writes learning.json into FOLDER after every portion, and prints the means of all portions. A second
-call continues where the first stopped; ``--most`` stops after so many portions.
+call continues where the first stopped; ``--most`` stops after so many portions. A portion is small:
+with ``--others`` the runs after the last one also label so many documents of the later half which
+none of them has seen.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=4000)
     parser.add_argument("--portions", type=int, default=10)
     parser.add_argument("--most", type=int, default=1_000, help="portions to do in this call")
+    parser.add_argument("--others", type=int, default=0, help="documents to measure the last on")
     parser.add_argument("--config", default="sparse", help="sparse, cpu-frozen or small-gpu")
     parser.add_argument("--set", nargs="*", default=[], help="settings, as SECTION.KEY=VALUE")
     args = parser.parse_args()
@@ -82,7 +85,18 @@ def main() -> None:
             found = scores(depl.Classifier.load(path), seen, test)
             rows.append({"portion": number, "run": name, **found, "seconds": round(seconds, 2)})
         kept.write_text(json.dumps(rows, indent=2) + "\n")
-    print_table(rows)
+    number = len(rows) // 3
+    print_table(rows, f"mean of {number} portions")
+    if args.others:
+        later = np.setdiff1d(order[len(order) // 2 :], order[some])
+        drawn = np.random.default_rng(0).permutation(later)[: args.others]
+        seen, test = corpus.subset(np.concatenate([half, *rest[:number]])), train.subset(drawn)
+        names = {"stale": "stale", **{x: f"{x}-{number}" for x in ("learned", "retrained")}}
+        wide = [
+            {**row, **scores(depl.Classifier.load(args.out / names[row["run"]]), seen, test)}
+            for row in rows[-3:]
+        ]
+        print_table(wide, f"{len(test)} other documents, after {number} portions")
 
 
 def portions(n: int, fed: int) -> list[np.ndarray]:
@@ -135,14 +149,14 @@ def scores(model: depl.Classifier, seen: depl.Corpus, test: depl.Corpus) -> dict
     return {name: round(float(value), 2) for name, value in found.items()}
 
 
-def print_table(rows: list[dict]) -> None:
-    """The means of all portions, and the share of the gain of retraining that learning reaches."""
+def print_table(rows: list[dict], what: str) -> None:
+    """The means of the rows, and the share of the gain of retraining that learning reaches."""
     columns = (*MEASURES, "seconds")
     means = {
         name: {x: float(np.mean([r[x] for r in rows if r["run"] == name])) for x in columns}
         for name in ("stale", "learned", "retrained")
     }
-    print(f"| mean of {len(rows) // 3} portions | " + " | ".join(columns) + " |")
+    print(f"| {what} | " + " | ".join(columns) + " |")
     print("|" + " --- |" * (1 + len(columns)))
     for name, row in means.items():
         print(f"| {name} | " + " | ".join(f"{row[x]:.2f}" for x in columns) + " |")

@@ -1,7 +1,7 @@
 """How well labels are found that a run never saw in training, added by name and by examples.
 
     python experiments/new_labels.py CORPUS --out FOLDER [--labels 200] [--config sparse]
-        [--documents 2500]
+        [--documents 2500] [--limits]
 
 Labels are held out of training by a rule: drawn at random, by a seed, among those with at least
 six training documents and one in the dev split. A run is fitted without them (their documents
@@ -12,6 +12,11 @@ that was fitted with them shows what training would give. Only these labels are 
 "first" is how often no label comes before the new one for its own example documents, labels that
 have the same example left aside. --documents takes so many of the training documents at random, and
 at most as many of the dev split.
+
+--limits tells what is possible with five examples of each: a run that is fitted on all documents,
+where only these five carry the label; and what is added, had it been told which share of the dev
+documents carries each label. It then gives every label the odds that make its probabilities add up
+to that. "R@5 of new" is that of the new labels alone, as if there were no others.
 
 Writes new_labels.json into FOLDER; the runs stay there, too, so that a second call is quick.
 """
@@ -27,12 +32,14 @@ from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import expit, logit
 
 import depl
 
 STEPS = (0, 1, 2, 3, 5, 10)  # example documents a label
 LEAST = 6  # training documents that a label must have to be held out
-COLUMNS = ("R@5", "R@10", "macroF1@5", "first", "P@5 of all", "CPU seconds to add")
+LIMIT = 5  # examples whose limits are asked for
+COLUMNS = ("R@5", "R@10", "macroF1@5", "first", "P@5 of all", "R@5 of new", "CPU seconds to add")
 
 
 def main() -> None:
@@ -43,6 +50,7 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=200)
     parser.add_argument("--config", default="sparse", help="sparse, cpu-frozen or small-gpu")
     parser.add_argument("--documents", type=int, help="of the training split; all by default")
+    parser.add_argument("--limits", action="store_true", help="what is possible with 5 examples")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     if args.config != "sparse":
@@ -73,7 +81,13 @@ def main() -> None:
         rows[name] = scores(model, dev, new) | {"CPU seconds to add": round(seconds, 1)}
         if n:
             rows[name]["first"] = first_for_own(model, examples)
+        if args.limits and n == LIMIT:
+            rows[f"{name}, of known share"] = told(model, dev, new)
         model.undo()
+    if args.limits:
+        few = only(train, held_out, [rows_of[:LIMIT] for rows_of in carriers])
+        trained = depl.fit(few, out=args.out / "few", config=config)
+        rows[f"trained with {LIMIT} of each"] = scores(trained, dev, new)
     trained = depl.fit(train, out=args.out / "with", config=config)
     rows["trained with them"] = scores(trained, dev, new)
 
@@ -117,12 +131,49 @@ def without(corpus: depl.Corpus, held_out: np.ndarray) -> depl.Corpus:
     return depl.Corpus(corpus.ids, corpus.texts, csr_array(corpus.Y[:, kept]), labels)
 
 
-def scores(model: depl.Classifier, corpus: depl.Corpus, new: list[depl.Label]) -> dict[str, float]:
-    """Recall and macro-F1 of the new labels, and P@5 of all labels, in percent."""
+def only(corpus: depl.Corpus, labels: np.ndarray, carriers: list[np.ndarray]) -> depl.Corpus:
+    """The same documents, of which only some carry some of the labels."""
+    Y = corpus.Y.tolil()
+    Y[:, labels] = 0
+    for j, rows in zip(labels, carriers, strict=True):
+        Y[rows, j] = 1
+    return depl.Corpus(corpus.ids, corpus.texts, csr_array(Y.tocsr()), corpus.labels)
+
+
+def told(model: depl.Classifier, corpus: depl.Corpus, new: list[depl.Label]) -> dict[str, float]:
+    """The scores of added labels whose probabilities add up to the true numbers of documents."""
+    best = model.predict(corpus.texts, k=len(new) + 10)
+    columns = np.array([model.labels.index(x.id) for x in new])
     aligned = corpus.aligned(model.labels)
-    carried = aligned.Y.toarray() > 0
+    share = np.asarray(aligned.Y[:, columns].mean(axis=0)).ravel()
+    odds = np.full((len(corpus), len(model.labels)), -np.inf)
+    np.put_along_axis(odds, best.indices, logit(np.clip(best.scores, 1e-9, 1 - 1e-9)), axis=1)
+    own = odds[:, columns]
+    low, high = np.full(len(new), -30.0), np.full(len(new), 30.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        above = expit(own + middle).mean(axis=0) > share
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    odds[:, columns] = own + low
+    ranking = np.argsort(-odds, axis=1, kind="stable")[:, :10]
+    return scores_of(ranking, aligned, columns)
+
+
+def scores(model: depl.Classifier, corpus: depl.Corpus, new: list[depl.Label]) -> dict[str, float]:
+    """The scores of new labels in the suggestions of a model."""
+    aligned = corpus.aligned(model.labels)
     columns = np.array([aligned.labels.index(x.id) for x in new])
-    ranking = model.predict(corpus.texts, k=10).indices
+    best = model.predict(corpus.texts, k=len(new) + 10).indices
+    found = scores_of(best[:, :10], aligned, columns)
+    among = np.isin(best, columns)
+    order = np.argsort(~among, axis=1, kind="stable")[:, :5]
+    alone = np.where(np.take_along_axis(among, order, 1), np.take_along_axis(best, order, 1), -1)
+    return found | {"R@5 of new": scores_of(alone, aligned, columns)["R@5"]}
+
+
+def scores_of(ranking: np.ndarray, aligned: depl.Corpus, columns: np.ndarray) -> dict[str, float]:
+    """Recall and macro-F1 of the new labels, and P@5 of all labels, in percent."""
+    carried = aligned.Y.toarray() > 0
     found = {}
     for k in (5, 10):
         listed = np.zeros_like(carried)
@@ -133,7 +184,7 @@ def scores(model: depl.Classifier, corpus: depl.Corpus, new: list[depl.Label]) -
         if k == 5:
             sizes = (listed.sum(axis=0) + carried.sum(axis=0))[columns]
             found["macroF1@5"] = np.mean(2 * right[:, columns].sum(axis=0) / np.maximum(sizes, 1))
-            found["P@5 of all"] = right.sum() / (5 * len(corpus))
+            found["P@5 of all"] = right.sum() / (5 * len(aligned))
     return {name: round(100 * float(value), 2) for name, value in found.items()}
 
 

@@ -16,11 +16,11 @@ from depl.sparse.evidence import COLUMNS, NEAREST
 N = len(COLUMNS) + len(breadth.COLUMNS)
 
 
-def pairs(seed: int, share: float = 1.0) -> Simulated:
-    """Pairs whose log-odds are -3 + 4 times the first column, others without meaning."""
+def pairs(seed: int, share: float = 1.0, column: int = 0) -> Simulated:
+    """Pairs whose log-odds are -3 + 4 times one column, others without meaning."""
     rng = np.random.default_rng(seed)
     evidence = rng.random((60_000, N)).astype(np.float32)
-    carried = rng.random(len(evidence)) < expit(4 * evidence[:, 0] - 3)
+    carried = rng.random(len(evidence)) < expit(4 * evidence[:, column] - 3)
     kept = carried | (rng.random(len(evidence)) < share)
     return Simulated(evidence[kept], carried[kept], np.ones(kept.sum()), share)
 
@@ -67,7 +67,7 @@ def test_more_evidence_never_makes_a_label_less_probable(model):
 
 
 def test_weights_between_two_numbers_of_examples_lie_between_theirs():
-    model = NewcomerModel(np.zeros((len(STEPS), 2 * N)), np.array([0.0, 1.0, 2.0, 4.0]))
+    model = NewcomerModel(STEPS, np.zeros((len(STEPS), 2 * N)), np.array([0.0, 1.0, 2.0, 4.0]))
     nothing = np.zeros((1, 6, N), np.float32)
     counts = np.array([0, 1, 2, 3, 10, 99])
     between = 1 + (np.log(3) - np.log(2)) / (np.log(4) - np.log(2))
@@ -77,7 +77,7 @@ def test_weights_between_two_numbers_of_examples_lie_between_theirs():
 def test_contributions_and_offset_add_up_to_the_log_odds(model):
     evidence = np.random.default_rng(1).random((4, 2, N)).astype(np.float32)
     counts = np.array([0, 10])
-    added = model.contributions(evidence, counts).sum(axis=-1) + model.offsets[[0, 3]]
+    added = model.contributions(evidence, counts).sum(axis=-1) + model.offsets[[0, 2]]
     np.testing.assert_allclose(added, model.log_odds(evidence, counts))
 
 
@@ -97,9 +97,31 @@ def test_no_pairs_at_all_give_a_model_that_goes_by_what_is_usual():
 
 def test_a_number_of_examples_that_no_label_has_takes_the_weights_of_fewer():
     few = Simulated(np.full((3, N), 0.5, np.float32), np.ones(3, bool), np.ones(3), 1.0)
+    evidence = pairs(5).evidence[:3, None]
     model = NewcomerModel.fit([pairs(1), pairs(2), few, few])
-    np.testing.assert_array_equal(model.weights[2:], model.weights[[1, 1]])
-    assert (model.offsets[2:] == model.offsets[1]).all()
+    at_one = model.log_odds(evidence, np.array([1]))
+    np.testing.assert_array_equal(model.log_odds(evidence, np.array([10])), at_one)
+    by_name = NewcomerModel.fit([pairs(1), few, few, few])
+    at_none = by_name.log_odds(evidence, np.array([0]))
+    np.testing.assert_array_equal(by_name.log_odds(evidence, np.array([3])), at_none)
+    np.testing.assert_array_equal(model.log_odds(evidence, np.array([0])), at_none)
+
+
+def test_what_three_examples_are_worth_lies_between_one_and_ten():
+    """Odds that rise with the logarithm of the number are found, also for numbers not played."""
+    worth = {n: 4 * (np.log1p(n) - np.log(2)) / (np.log(11) - np.log(2)) for n in STEPS[1:]}
+    played = [pairs(0)]
+    for seed, n in enumerate(STEPS[1:], start=1):
+        rng = np.random.default_rng(seed)
+        evidence = rng.random((60_000, N)).astype(np.float32)
+        carried = rng.random(len(evidence)) < expit(worth[n] * evidence[:, 0] - 3)
+        played.append(Simulated(evidence, carried, np.ones(len(evidence)), 1.0))
+    model = NewcomerModel.fit(played)
+    little, much = np.full((2, 1, 3, N), 0.5, np.float32)
+    little[..., 0], much[..., 0] = 0.1, 0.9
+    both = model.log_odds(np.concatenate([little, much]), np.array([1, 5, 10]))
+    expected = 0.8 * 4 * np.array([0, (np.log(6) - np.log(2)) / (np.log(11) - np.log(2)), 1])
+    np.testing.assert_allclose(np.diff(both, axis=0)[0], expected, atol=0.25)
 
 
 def test_it_is_kept_and_what_is_damaged_is_told(model, tmp_path):
@@ -113,9 +135,9 @@ def test_it_is_kept_and_what_is_damaged_is_told(model, tmp_path):
         NewcomerModel.load(tmp_path)
 
 
-def test_a_run_of_an_earlier_version_goes_by_what_it_knew(tmp_path):
-    """Its weights are for fewer columns: how broad a label is does not count."""
-    n = len(COLUMNS)
+@pytest.mark.parametrize("n", [len(COLUMNS), N - 1])
+def test_a_run_of_an_earlier_version_goes_by_what_it_knew(tmp_path, n):
+    """Its weights are for fewer columns: how broad a label is counts less, or nothing."""
     weights = np.arange(len(STEPS) * 2 * n, dtype=float).reshape(len(STEPS), 2 * n)
     kept = {"weights": weights.tolist(), "offsets": [-1.0] * len(STEPS)}
     (tmp_path / "newcomers.json").write_text(json.dumps(kept))
@@ -126,10 +148,15 @@ def test_a_run_of_an_earlier_version_goes_by_what_it_knew(tmp_path):
     np.testing.assert_allclose(model.log_odds(evidence, np.array([1]))[0, 0], expected, rtol=1e-6)
 
 
-def test_evidence_that_only_more_examples_have_counts_half_of_the_way():
-    """At one example it is never there; at three it raises the odds, and the offset is lower."""
-    without = pairs(6)._replace(evidence=pairs(6).evidence.copy())
+def test_evidence_that_only_more_examples_have_is_worth_what_it_is_with_them():
+    """With one example it is never there; with three and ten the odds follow it."""
+    with_it = pairs(7, column=N - 1)
+    carried = np.random.default_rng(8).random(len(with_it.evidence)) < expit(-3)
+    without = with_it._replace(evidence=with_it.evidence.copy(), carried=carried)
     without.evidence[:, -1] = 0.0
-    model = NewcomerModel.fit([without, without, pairs(7), pairs(7)])
-    assert (model.weights[:2, [N - 1, 2 * N - 1]] == 0).all()
-    assert model.weights[2, [N - 1, 2 * N - 1]].sum() > 0
+    model = NewcomerModel.fit([without, without, with_it, with_it])
+    assert (model.weights[0, [N - 1, 2 * N - 1]] == 0).all()
+    little, much = np.full((2, 1, 3, N), 0.5, np.float32)
+    little[..., -1], much[..., -1] = 0.1, 0.9
+    both = model.log_odds(np.concatenate([little, much]), np.array([0, 3, 10]))
+    np.testing.assert_allclose(np.diff(both, axis=0)[0], [0, 3.2, 3.2], atol=0.3)

@@ -74,7 +74,7 @@ def test_affected_labels_are_solved_as_liblinear_solves_them_and_others_stay(run
     affected = [after.labels.index(x) for x in ("77", "1590", "2560", "17")]
     others = np.setdiff1d(np.arange(12), affected)
     assert (lesson.documents, lesson.labels) == (4, 4)
-    moved = Renewal(before.features, after.features).weights(before.svm.weights_)
+    moved = Renewal(before.features.idf_, after.features).weights(before.svm.weights_)
     assert (after.svm.weights_[others] != moved[others]).nnz == 0
     assert np.array_equal(before.svm.bias_[others], after.svm.bias_[others])
     assert [before.card(j) for j in others] == [after.card(j) for j in others]
@@ -88,9 +88,10 @@ def test_affected_labels_are_solved_as_liblinear_solves_them_and_others_stay(run
         oracle = LinearSVC(C=after.svm.C, tol=1e-6, max_iter=100_000).fit(X, y)
         size = np.abs(oracle.coef_[0])
         w = oracle.coef_[0] * (size >= after.svm.cull)
-        sure = np.abs(size - after.svm.cull) > 0.02  # of being dropped, or not
+        sure = np.abs(size - after.svm.cull) > 0.04  # of being dropped, or not
         found = after.svm.weights_[[j]].toarray()[0]
-        assert found[sure] == pytest.approx(w[sure], abs=0.02)
+        assert found[sure] == pytest.approx(w[sure], abs=0.04)
+        assert np.linalg.norm((found - w)[sure]) < 0.1 * np.linalg.norm(w)
         bonus = after.svm.rare_bonus * np.log(y.sum())
         assert after.svm.bias_[j] == pytest.approx(oracle.intercept_[0] - bonus, abs=0.02)
         assert after.train_counts[j] == y.sum()
@@ -126,7 +127,7 @@ def test_a_label_of_many_documents_takes_new_ones_in(run, monkeypatch):
     learn(run)
     after = Classifier.load(run.path)
     j = after.labels.index("1590")
-    moved = before.svm.over_other_terms(Renewal(before.features, after.features).weights)
+    moved = before.svm.over_other_terms(Renewal(before.features.idf_, after.features).weights)
     new = csr_array((3, 1), dtype=np.float32)  # it was rejected for all three
     counts = before.train_counts[[j]]
     expected = take_in(moved, np.array([j]), after.features.transform(BEES), new, counts)

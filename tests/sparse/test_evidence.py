@@ -20,7 +20,9 @@ def test_every_column_is_what_it_says():
     names, owner = rows(6, N_TERMS, 1), np.array([0, 0, 1, 2, 2, 3])
     examples, of = rows(5, N_TERMS, 2), np.array([0, 2, 2, 2, 3])  # label 1 has none
     weights, seen = rows(N_LABELS, N_TERMS, 3), rows(N_LABELS, N_KNOWN, 4)
-    evidence = Evidence(names, owner, examples, of, weights, seen)
+    evidence = Evidence(
+        names, owner, examples, of, weights, seen, np.ones(seen.shape[0], np.float32)
+    )
     X, of_documents = rows(8, N_TERMS, 5), rows(8, N_KNOWN, 6)
     found = evidence.of(X, of_documents)
     assert evidence.counts.tolist() == [1, 0, 3, 1]
@@ -44,7 +46,7 @@ def test_no_labels_and_no_documents_are_no_evidence():
     none = Evidence(
         *(rows(0, N_TERMS, 1), np.empty(0, np.int64)),
         *(rows(0, N_TERMS, 1), np.empty(0, np.int64)),
-        *(rows(0, N_TERMS, 1), rows(0, N_KNOWN, 1)),
+        *(rows(0, N_TERMS, 1), rows(0, N_KNOWN, 1), np.empty(0, np.float32)),
     )
     assert none.of(rows(2, N_TERMS, 1), rows(2, N_KNOWN, 1)).shape == (2, 0, len(COLUMNS))
 

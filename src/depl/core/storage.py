@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -180,22 +180,17 @@ def read_table(path: Path, *names: str, optional: Collection[str] = ()) -> dict[
     """Read parquet columns as lists; the named ones are required, unless they are optional."""
     if not path.exists():
         raise RunError(f"{path} is missing. Fit the run again to make it.")
-    with _explain_arrow_errors(path):
-        table = _parquet(path)
-        missing = [name for name in names if name not in table.column_names]
+    # Not ``pq.read_table``: it imports pandas, for half a second.
+    with _explain_arrow_errors(path), pq.ParquetFile(path) as file:
+        there = file.schema_arrow.names
+        missing = [name for name in names if name not in there]
         if not missing:
-            there = (name for name in optional if name in table.column_names)
-            wanted = (*names, *there) or table.column_names
+            wanted = [*names, *(name for name in optional if name in there)] or there
+            table = file.read(wanted)
             return {name: table[name].to_pylist() for name in wanted}
     raise RunError(
         f"{path} lacks the columns {', '.join(missing)}. Delete its folder and fit again."
     )
-
-
-def _parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """A file as an arrow table. Not ``pq.read_table``: it imports pandas, for half a second."""
-    with pq.ParquetFile(path) as file:
-        return file.read(columns)
 
 
 @contextmanager
@@ -279,8 +274,8 @@ def read_openings(path: Path, length: int) -> tuple[Any, Any]:
 
     Whole texts would take seconds and memory.
     """
-    with _explain_arrow_errors(path):
-        table = _parquet(path, ["id", "text"])
+    with _explain_arrow_errors(path), pq.ParquetFile(path) as file:
+        table = file.read(["id", "text"])
         return table["id"], pc.utf8_slice_codeunits(table["text"], 0, length)
 
 

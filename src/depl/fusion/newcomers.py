@@ -8,9 +8,10 @@ that were added have a model of their own, a logistic regression on the evidence
 (``depl.labels.simulation``). It gives probabilities, as the fusion does, by which the labels of
 both are ranked together.
 
-There is one set of weights for 0 examples, and one each for 1, 3 and 10, each expected near that
-for fewer; between them the weights follow the logarithm of the number. A weight is never negative:
-more evidence never makes a label less probable.
+There is one set of weights for 0 examples, one for 1 and one for 10; between them they follow the
+logarithm of the number. Those for 1 and 10 are found together, from labels that play with 1, 3 and
+10 examples: found apart, for each number, they let a third example bring less than the second had.
+A weight is never negative: more evidence never makes a label less probable.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from depl.sparse import breadth
 from depl.sparse import evidence as words
 from depl.sparse.evidence import NEAREST
 
-STEPS = (0, 1, 3, 10)  # numbers of examples with weights of their own
+STEPS = (0, 1, 3, 10)  # numbers of examples that labels play newcomers with
 LEAST = 20  # pairs of a document and a label that it carries, to learn from
 
-_BREADTH = len(breadth.COLUMNS)  # the last ones; runs of earlier versions lack them
 # Without an encoder, and with one.
-_COLUMNS = tuple(len(words.COLUMNS) + n + _BREADTH for n in (0, len(meanings.COLUMNS)))
+_COLUMNS = tuple(len(words.COLUMNS) + n + len(breadth.COLUMNS) for n in (0, len(meanings.COLUMNS)))
+_LACKED = (1, 3)  # so many of the last columns runs of earlier versions lack
 
 _FILE = "newcomers.json"
 _USUAL, _SPREAD = 1.0, 2.0  # what a weight is expected to be, before any label was simulated
@@ -88,29 +89,32 @@ class NewcomerModel:
 
     Parameters
     ----------
-    weights : array of shape (len(STEPS), 2 * n_columns)
+    knots : sequence of int
+        The numbers of examples that there are weights for, ascending.
+    weights : array of shape (len(knots), 2 * n_columns)
         Of the columns of the evidence, and of their square roots.
-    offsets : array of shape (len(STEPS),)
+    offsets : array of shape (len(knots),)
         The log-odds without any evidence.
     """
 
-    def __init__(self, weights: Floats, offsets: Floats) -> None:
+    def __init__(self, knots: Sequence[int], weights: Floats, offsets: Floats) -> None:
+        self.knots = tuple(knots)
         self.weights = weights
         self.offsets = offsets
 
     @classmethod
     def fit(cls, simulated: Sequence[Simulated]) -> NewcomerModel:
         """Learn from labels that play newcomers, by each of the numbers of ``STEPS``."""
-        solved, kept = [_logistic(simulated[0])], [simulated[0]]
-        for pairs in simulated[1:]:
-            # A small run has no labels with so many documents: fewer examples must do.
-            enough = pairs.carried.sum() >= LEAST
-            solved.append(_logistic(pairs, solved[-1]) if enough else solved[-1])
-            kept.append(pairs if enough else kept[-1])
-        # Nothing is known of evidence that was never there. Between two numbers of examples, of
-        # which only the larger has it, half of its weight goes with half of the offset.
-        weights = [_there(x) * w for x, (w, _) in zip(kept, solved, strict=True)]
-        return cls(np.stack(weights), np.array([offset for _, offset in solved]))
+        by_name = _logistic([simulated[0]], np.ones((1, 1)))
+        # A small run has no labels with so many documents: fewer examples must do.
+        some = zip(STEPS[1:], simulated[1:], strict=True)
+        played = {n: pairs for n, pairs in some if pairs.carried.sum() >= LEAST}
+        if not played:
+            return cls([0], by_name[:, :-1], by_name[:, -1])
+        knots = sorted({min(played), max(played)})
+        shares = _shares(knots, np.array(list(played)))
+        found = np.concatenate([by_name, _logistic(list(played.values()), shares, by_name[0])])
+        return cls([0, *knots], found[:, :-1], found[:, -1])
 
     def probabilities(
         self, evidence: NDArray[np.float32], counts: NDArray[np.integer]
@@ -140,21 +144,15 @@ class NewcomerModel:
         added: NDArray[np.float64] = evidence * linear + np.sqrt(evidence) * root
         return added
 
-    @staticmethod
-    def _at(values: Floats, counts: NDArray[np.integer]) -> Floats:
-        """The values for these numbers of examples, between those of the steps."""
-        steps, at = np.log1p(STEPS), np.log1p(np.minimum(counts, STEPS[-1]))
-        upper = np.clip(np.searchsorted(steps, at), 1, len(steps) - 1)
-        share = (at - steps[upper - 1]) / (steps[upper] - steps[upper - 1])
-        share = share.reshape(-1, *(1,) * (values.ndim - 1))
-        between: Floats = (1 - share) * values[upper - 1] + share * values[upper]
+    def _at(self, values: Floats, counts: NDArray[np.integer]) -> Floats:
+        """The values for these numbers of examples, between those of the knots."""
+        between: Floats = _shares(self.knots, counts) @ values
         return between
 
     def save(self, folder: Path) -> None:
         """Write the weights."""
-        write_json(
-            folder / _FILE, {"weights": self.weights.tolist(), "offsets": self.offsets.tolist()}
-        )
+        kept = {"weights": self.weights.tolist(), "offsets": self.offsets.tolist()}
+        write_json(folder / _FILE, {"knots": self.knots, **kept})
 
     @classmethod
     def load(cls, folder: Path) -> NewcomerModel | None:
@@ -165,53 +163,106 @@ class NewcomerModel:
         kept: dict[str, Any] = read_json(path)
         try:
             weights, offsets = np.array(kept["weights"], float), np.array(kept["offsets"], float)
-            if weights.shape in [(len(STEPS), 2 * (n - _BREADTH)) for n in _COLUMNS]:
+            knots = [int(n) for n in kept.get("knots", STEPS)]
+            n_columns = weights.shape[1] // 2
+            if "knots" not in kept:  # what an earlier version did not know of counts nothing
+                lacking = [n for n in _LACKED if n_columns + n in _COLUMNS]
                 halves = np.split(weights, 2, axis=1)
-                weights = np.hstack([np.pad(x, ((0, 0), (0, _BREADTH))) for x in halves])
-            shapes = [(len(STEPS), 2 * n) for n in _COLUMNS]
-            if weights.shape not in shapes or offsets.shape != (len(STEPS),):
+                weights = np.hstack([np.pad(x, ((0, 0), (0, max(lacking)))) for x in halves])
+            shapes = [(len(knots), 2 * n) for n in _COLUMNS]
+            if weights.shape not in shapes or offsets.shape != (len(knots),) or knots[0] != 0:
                 raise ValueError(f"weights of the shape {weights.shape}")
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, ValueError) as error:
             raise RunError(
                 f"{path} is damaged ({error!r}). Delete its folder and fit again."
             ) from error
-        return cls(weights, offsets)
+        return cls(knots, weights, offsets)
 
 
-def _there(pairs: Simulated) -> NDArray[np.bool_]:
-    """Of which columns, and square roots of columns, some pair has more than 0."""
-    there = pairs.evidence.any(axis=0) | (len(pairs.evidence) == 0)
-    return np.concatenate([there, there])
+def _shares(knots: Sequence[int], counts: NDArray[np.integer]) -> Floats:
+    """How much each knot has to say about each number of examples, (n, len(knots))."""
+    steps, at = np.log1p(knots), np.log1p(counts)
+    return np.stack([np.interp(at, steps, x) for x in np.eye(len(knots))], axis=1)
 
 
-def _logistic(pairs: Simulated, fewer: tuple[Floats, float] | None = None) -> tuple[Floats, float]:
-    """Weights that are not negative, and the offset, for pairs of one number of examples.
+def _logistic(
+    simulated: Sequence[Simulated], shares: Floats, fewer: Floats | None = None
+) -> Floats:
+    """Weights that are not negative, and offsets behind them, of some knots, (n_knots, n + 1).
 
-    ``fewer`` are those for fewer examples, near which the weights are expected.
+    Parameters
+    ----------
+    simulated : sequence of Simulated
+        Pairs of some numbers of examples.
+    shares : array of shape (len(simulated), n_knots)
+        How much each knot has to say about each of these numbers.
+    fewer : array of shape (n + 1,), optional
+        Weights and offset for fewer examples, near which those of the first knot are expected;
+        and each next knot's near those of the one before.
     """
-    # One pseudo pair of each kind without evidence keeps the offset finite.
-    none = np.zeros((2, pairs.evidence.shape[1]), np.float32)
-    Z = np.concatenate([pairs.evidence, none])
-    Z = np.ascontiguousarray(np.concatenate([Z, np.sqrt(Z)], axis=1).T, np.float64)
-    times = np.append(pairs.times, [1.0, 1.0])
-    sign = np.where(np.append(pairs.carried, [True, False]), 1.0, -1.0)
-    known = -np.log(pairs.share)  # by so much the sample raises the odds
-    usual, offset = (np.full(len(Z), _USUAL), -5.0) if fewer is None else fewer
-    spread = _SPREAD if fewer is None else _NEXT
+    parts = [_Part.of(pairs) for pairs in simulated]
+    n, n_knots = len(parts[0].Z), shares.shape[1]
+    usual = np.append(np.full(n, _USUAL), -5.0) if fewer is None else fewer
+    spreads = np.full((n_knots, 1), _NEXT)
+    spreads[0] = _SPREAD if fewer is None else _NEXT
 
-    def loss(x: Floats) -> tuple[float, Floats]:
+    def loss(flat: Floats) -> tuple[float, Floats]:
+        x = flat.reshape(n_knots, n + 1)
+        far = np.diff(x[:, :-1], axis=0, prepend=usual[None, :-1]) / spreads
+        value, slopes = 0.5 * (far**2).sum(), np.zeros_like(x)
+        slopes[:, :-1] += far / spreads
+        slopes[:-1, :-1] -= far[1:] / spreads[1:]
+        for part, share in zip(parts, shares, strict=True):
+            own, slope = part.loss(share @ x)
+            value += own
+            slopes += np.outer(share, slope)
+        return value, slopes.ravel()
+
+    start = np.tile(usual, n_knots)
+    bounds = ([(0.0, None)] * n + [(None, None)]) * n_knots
+    found: Floats = minimise(loss, start, bounds).reshape(n_knots, n + 1)
+    # Nothing is known of evidence that was never there.
+    there = np.any([part.Z.any(axis=1) for part in parts], axis=0)
+    empty = all(len(pairs.evidence) == 0 for pairs in simulated)
+    found[:, :-1] *= there | empty
+    return found
+
+
+class _Part(NamedTuple):
+    """Pairs of one number of examples as the regression takes them.
+
+    Parameters
+    ----------
+    Z : array of shape (n, n_pairs)
+        The columns of the evidence and their square roots.
+    sign : array of shape (n_pairs,)
+        1 where the document carries the label, else -1.
+    times : array of shape (n_pairs,)
+        How often the pair counts.
+    known : float
+        By so much the sample raises the log-odds.
+    """
+
+    Z: Floats
+    sign: Floats
+    times: Floats
+    known: float
+
+    @classmethod
+    def of(cls, pairs: Simulated) -> _Part:
+        # One pseudo pair of each kind without evidence keeps the offset finite.
+        none = np.zeros((2, pairs.evidence.shape[1]), np.float32)
+        Z = np.concatenate([pairs.evidence, none])
+        Z = np.ascontiguousarray(np.concatenate([Z, np.sqrt(Z)], axis=1).T, np.float64)
+        sign = np.where(np.append(pairs.carried, [True, False]), 1.0, -1.0)
+        return cls(Z, sign, np.append(pairs.times, [1.0, 1.0]), -float(np.log(pairs.share)))
+
+    def loss(self, x: Floats) -> tuple[float, Floats]:
         """Loss and gradient; summed without BLAS, where threads change the rounding."""
-        at = np.full(len(sign), x[-1] + known)
-        for w, column in zip(x, Z, strict=False):
+        at = np.full(len(self.sign), x[-1] + self.known)
+        for w, column in zip(x, self.Z, strict=False):
             at += w * column
-        margin = sign * at
-        pull = -sign * times * expit(-margin)
-        far = (x[:-1] - usual) / spread
-        value = (times * np.logaddexp(0.0, -margin)).sum() + 0.5 * (far**2).sum()
-        slopes = [(pull * column).sum() for column in Z]
-        return value, np.append(slopes + far / spread, pull.sum())
-
-    start = np.append(usual, offset)
-    bounds = [(0.0, None)] * len(Z) + [(None, None)]
-    found = minimise(loss, start, bounds)
-    return found[:-1], float(found[-1])
+        margin = self.sign * at
+        pull = -self.sign * self.times * expit(-margin)
+        value = float((self.times * np.logaddexp(0.0, -margin)).sum())
+        return value, np.append([(pull * column).sum() for column in self.Z], pull.sum())

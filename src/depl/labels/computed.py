@@ -55,6 +55,8 @@ class Computed:
         Tf-idf of the example documents.
     profiles : Rows
         What the SVM sees in each label's examples, by ``sparse.evidence``.
+    bounds : array of shape (n,)
+        In which share of the documents each label may be, by ``sparse.breadth``.
     documents : array of shape (n_examples, size)
         Vectors of the example documents; (n_examples, 0) in a run without an encoder.
     rows : array of shape (n_examples,)
@@ -75,6 +77,7 @@ class Computed:
     keyword_weights: NDArray[np.float32]
     examples: Rows
     profiles: Rows
+    bounds: NDArray[np.float32]
     documents: NDArray[np.float32]
     rows: NDArray[np.int64]
     carried: NDArray[np.int64]
@@ -121,12 +124,12 @@ _ROWS = ("<f4", "<i4", "<i8")
 _KINDS = (
     *(*_ROWS, "<i8", "<f4", "<f4"),
     *(*_ROWS, "<f4", "<i4", "<f4"),
-    *(*_ROWS, *_ROWS, "<f4", "<i8", "<i8"),
+    *(*_ROWS, *_ROWS, "<f4", "<f4", "<i8", "<i8"),
 )
 _FLAT = (
     *((True,) * 4 + (False,) * 2),
     *((True,) * 4 + (False,) * 2),
-    *((True,) * 6 + (False, True, False)),
+    *((True,) * 7 + (False, True, False)),
 )
 _LAYOUT = [
     (np.dtype(kind), np.dtype(kind).itemsize, flat)

@@ -36,6 +36,7 @@ from depl.labels.growing import Rows
 from depl.neural.tokens import Tokens, token_counter, tokenize
 from depl.run.folder import Run
 from depl.run.state import State
+from depl.sparse.breadth import bounds
 from depl.sparse.evidence import SEEN, mean_profiles
 from depl.sparse.keywords import count_words, describe, has_letter, top_keywords
 from depl.sparse.names import names_and_owners
@@ -139,6 +140,7 @@ class LabelMaker:
         unknown = self._base.features.unknown_terms([*names, *documents])
         features = self._base.features.with_terms(unknown, self._base.n_train)
         vectors, name_vectors = self._encode(labels, texts, descriptions)
+        profiles, at_most = self._company(X, pairs, len(labels))
         return Computed(
             descriptions,
             unknown,
@@ -151,17 +153,25 @@ class LabelMaker:
             heaviest.indices,
             heaviest.weights,
             Rows.of(features.transform(documents) if unknown else X),
-            Rows.of(self._profiles(X, pairs, len(labels))),
+            Rows.of(profiles),
+            at_most,
             self._encode_documents(documents),
             rows,
             pairs,
         )
 
-    def _profiles(self, X: csr_array, pairs: NDArray[np.int64], n: int) -> csr_array:
-        """What the SVM sees in the examples, whose tf-idf is X, of each of n labels."""
-        svm = self._base.svm
+    def _company(
+        self, X: csr_array, pairs: NDArray[np.int64], n: int
+    ) -> tuple[csr_array, NDArray[np.float32]]:
+        """What the SVM sees in the examples, whose tf-idf is X, of each of n labels.
+
+        And in which share of the documents these can be, judging by that.
+        """
+        svm, owner = self._base.svm, pairs[:, 1]
         ranking = svm.rank(X, SEEN).take(pairs[:, 0])
-        return mean_profiles(ranking, pairs[:, 1], (n, svm.weights_.shape[0]))
+        shares = self._base.train_counts / max(1, self._base.n_train)
+        profiles = mean_profiles(ranking, owner, (n, svm.weights_.shape[0]))
+        return profiles, bounds(ranking, owner, n, shares)
 
     def _weights(
         self, examples: csr_array, groups: Sequence[NDArray[np.int64]]

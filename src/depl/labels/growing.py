@@ -148,3 +148,18 @@ def spans(
     """
     begin = np.concatenate([[0], np.cumsum(lengths)])
     return np.arange(begin[-1]) + np.repeat(first - begin[:-1], lengths), begin
+
+
+def moved(matrix: csr_array, place: NDArray[np.int32], n_columns: int) -> csr_array:
+    """A matrix with its columns at other places; the others are empty."""
+    arrays = matrix.data, place[matrix.indices], matrix.indptr
+    new = csr_array(arrays, shape=(matrix.shape[0], n_columns))
+    new.sort_indices()
+    return new
+
+
+def count(which: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """How often each of the numbers below n occurs."""
+    if n == 1:  # an edit of one label, as most are
+        return np.array([len(which)])
+    return np.bincount(which, minlength=n)

@@ -20,7 +20,7 @@ from depl.core.corpus import Label, LabelSet
 from depl.core.errors import RunError
 from depl.fusion.newcomers import NewcomerModel
 from depl.labels.computed import Computed
-from depl.labels.growing import Column, GrowingRows, Rows, spans
+from depl.labels.growing import Column, GrowingRows, Rows, count, moved, spans
 from depl.labels.overlaid_retriever import OWN, OverlaidRetriever
 from depl.run.newcomers import Newcomers
 from depl.run.state import State
@@ -59,6 +59,7 @@ class Overlay:
         self._gone = Column(np.zeros(n, np.int8))
         self._counts = Column(np.asarray(base.train_counts, np.int64))
         self._bias = Column(np.asarray(base.svm.bias_, np.float32))
+        self._bounds = Column(np.ones(n, np.float32))  # of added labels, by ``sparse.breadth``
         self._first_name = Column(np.full(n, OWN, np.int64))  # its first row in _names
         self._n_names = Column(np.zeros(n, np.int64))
         # What these lead to:
@@ -88,8 +89,9 @@ class Overlay:
         n_examples = len(self._examples)
         self._append(labels)
         self.position |= {label.id: first + i for i, label in enumerate(labels)}
-        self._counts.extend(_count(computed.carried[:, 1], len(labels)))
+        self._counts.extend(count(computed.carried[:, 1], len(labels)))
         self._bias.extend(computed.bias)
+        self._bounds.extend(computed.bounds)
         self._weights.append(computed.weights)
         self._set(range(first, len(self.labels)), computed)
         for i in range(len(labels)):
@@ -152,6 +154,7 @@ class Overlay:
             self._gone[i] = True
             self._counts.append(0)
             self._bias.append(-np.inf)
+            self._bounds.append(1.0)
         self._weights.append(Rows.empty(len(labels)))
         self._profiles.append(Rows.empty(len(labels)))
 
@@ -235,7 +238,7 @@ class Overlay:
 
     def _set(self, positions: Sequence[int], computed: Computed) -> None:
         """Take what was computed for these labels, in this order."""
-        name, counts = len(self._names), _count(computed.owner, len(positions)).tolist()
+        name, counts = len(self._names), count(computed.owner, len(positions)).tolist()
         for i, position in enumerate(positions):
             self.descriptions[position] = computed.descriptions[i]
             self._first_name[position], self._n_names[position] = name, counts[i]
@@ -313,7 +316,7 @@ class Overlay:
         n_columns = len(self.terms) + len(unknown)
         place = np.arange(self._names.width, dtype=np.int32)
         place[list(unknown.values())] = np.arange(len(self.terms), n_columns)
-        of_names, of_examples = (_moved(matrix, place, n_columns) for matrix in matrices)
+        of_names, of_examples = (moved(matrix, place, n_columns) for matrix in matrices)
         weights = unit_rows(self._weights.take(there - n))
         arrays = weights.data, weights.indices, weights.indptr
         example_owner = np.searchsorted(there, owner[examples])
@@ -328,6 +331,7 @@ class Overlay:
                 example_owner=example_owner,
                 weights=csr_array(arrays, shape=(len(there), n_columns)),
                 profiles=self._profiles.take(there - n),
+                bounds=self._bounds.view()[there],
             ),
             model=model,
             examples=[self._example_texts[i] for i in examples],
@@ -343,21 +347,6 @@ class Overlay:
         words = list(self._unknown)  # in the order of their columns
         found = np.flatnonzero(seen[n_terms:]).tolist()
         return {words[i]: n_terms + i for i in sorted(found, key=words.__getitem__)}
-
-
-def _moved(matrix: csr_array, place: NDArray[np.int32], n_columns: int) -> csr_array:
-    """A matrix with its columns at other places; the others are empty."""
-    arrays = matrix.data, place[matrix.indices], matrix.indptr
-    moved = csr_array(arrays, shape=(matrix.shape[0], n_columns))
-    moved.sort_indices()
-    return moved
-
-
-def _count(which: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """How often each of the numbers below n occurs."""
-    if n == 1:  # an edit of one label, as most are
-        return np.array([len(which)])
-    return np.bincount(which, minlength=n)
 
 
 def _tombstone(label: Label, entry: int) -> Label:

@@ -7,6 +7,7 @@ encoder that were fitted without them, then say what the evidence meant.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from depl.labels.fewshot import weigh
 from depl.neural.meanings import Meanings
 from depl.neural.tokens import Texts, some_of
 from depl.run.folder import Run
-from depl.sparse.breadth import breadth
+from depl.sparse.breadth import bounds, breadth
 from depl.sparse.evidence import (
     ALIKE,
     SEEN,
@@ -122,6 +123,7 @@ class NewcomerPlay:
         self._X, self._Y, self._names, self._svm, self._idf = X, Y, names, svm, idf
         self._documents, self._seen, self._rng = documents, seen, rng
         self._by_label = Y.tocsc()
+        self._shares = np.diff(self._by_label.indptr) / Y.shape[0]
         self._turns = [rng.permutation(Y.shape[1]) for _ in range(_ROUNDS)]
         self._draws = rng.integers(2**32, size=(_ROUNDS, Y.shape[1]))
 
@@ -193,10 +195,12 @@ class NewcomerPlay:
         rows = np.concatenate([np.empty(0, np.int64), *examples])
         groups = np.split(np.arange(len(rows)), np.cumsum([len(x) for x in examples])[:-1])
         X = csr_array(self._X[rows])
-        together = mean_profiles(self._svm.rank(X, SEEN), owner, (len(labels), self._Y.shape[1]))
+        ranking = self._svm.rank(X, SEEN)
+        together = mean_profiles(ranking, owner, (len(labels), self._Y.shape[1]))
         # Nobody knows the label itself: it is new.
         of_label = labels[np.repeat(np.arange(len(labels)), np.diff(together.indptr))]
         together.data[together.indices == of_label] = 0.0
+        others = np.where(ranking.indices == labels[owner][:, None], -1, ranking.indices)
         return Evidence(
             names=csr_array(self._names.names[own]),
             name_owner=np.searchsorted(labels, self._names.owner[own]),
@@ -204,6 +208,7 @@ class NewcomerPlay:
             example_owner=owner,
             weights=unit_rows(weigh(self._X, X, groups, cull=self._svm.cull)[0]),
             profiles=unit_rows(together),
+            bounds=bounds(replace(ranking, indices=others), owner, len(labels), self._shares),
         )
 
     def _meanings(

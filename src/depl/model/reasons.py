@@ -114,7 +114,7 @@ _REASONS = {
     "labels alike": ("labels alike",),
     "name meaning": ("name's meaning",),
     "example meaning": ("examples' meaning", "nearest meaning"),
-    "how broad it is": ("common words", "variety"),
+    "how broad it is": ("common words", "variety", "bound"),
 }
 
 

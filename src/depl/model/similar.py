@@ -50,7 +50,7 @@ class TrainingDocuments:
         vectors = self._run.train_vectors()
         if self._features is None:
             return vectors
-        return Renewal(self._run.features(), self._features).rows(vectors)
+        return Renewal(self._run.idf(), self._features).rows(vectors)
 
     def read(self) -> None:
         """Read all of it now, as a service does: the run may be fitted again while it is used."""

@@ -62,7 +62,7 @@ from depl.sparse.keywords import Descriptions
 from depl.sparse.label_tree import load_linear
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
-from depl.sparse.tfidf import TfidfFeatures
+from depl.sparse.tfidf import TfidfFeatures, load_idf
 
 LABELS, TRAIN, _ASIDE, _COLUMNS = GIVEN
 _Y, _X = "Y.safetensors", "X.safetensors"
@@ -158,6 +158,10 @@ class Run(CheckedFolder):
         return TfidfFeatures.load(
             self.verified("features", "tfidf.json", "terms.parquet"), n_jobs=self.threads
         )
+
+    def idf(self) -> NDArray[np.float32]:
+        """The idf of the fitted tf-idf's terms."""
+        return load_idf(self.verified("features", "terms.parquet"))
 
     def train_vectors(self) -> csr_array:
         """The tf-idf vectors of the training documents."""

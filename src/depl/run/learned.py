@@ -246,9 +246,11 @@ class LearnedStates:
         if wrong is not None:
             raise self._damaged(self._state(number) / wrong[0], wrong[1])
 
-    def keep(self, learned: Learned, documents: Documents, lesson: Lesson) -> int:
-        """Write a further state and use it from now on; returns its number."""
-        before = self.current_if_whole()
+    def keep(self, learned: Learned, documents: Documents, lesson: Lesson, *, before: int) -> int:
+        """Write a further state and use it from now on; returns its number.
+
+        ``before`` is that of the state which it continues from; 0 for the run as it was fitted.
+        """
         number = 1 + max(self._numbers(), default=0)
         if number == 1:  # from here on a pointer that is missing was deleted
             self._point_to(0)

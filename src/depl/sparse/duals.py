@@ -76,14 +76,19 @@ def solve_block(
     tol: float,
     still: float = _STILL,
     calm: float = _CALM,
+    ahead: int = 0,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Solve labels together; returns weights and gaps.
 
     The weights are terms x labels, with the biases in the last row, and are padded with labels that
-    nobody asked for.
+    nobody asked for. The documents that carry one of the labels are swept ``ahead`` times before
+    the others are.
     """
     n_docs, n_labels = Y.shape
     duals = Duals.of(documents, Y, loss=loss, C=C)
+    carriers = np.flatnonzero(np.diff(Y.indptr))
+    for _ in range(ahead):
+        duals.sweep(rng.permutation(carriers), still)
     gap = np.full(n_labels, np.inf)
     for _ in range(MOST_SWEEPS):
         order = rng.permutation(n_docs)

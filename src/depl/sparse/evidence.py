@@ -48,6 +48,8 @@ class Evidence:
         What sets their examples apart, of length 1 or empty.
     profiles : csr_array of shape (n, n_other_labels)
         The mean ``profiles`` of each label's examples, of length 1 or empty.
+    bounds : array of shape (n,)
+        In which share of the documents each label may be at most, by ``breadth.bounds``.
     """
 
     names: csr_array
@@ -56,6 +58,7 @@ class Evidence:
     example_owner: NDArray[np.int64]
     weights: csr_array
     profiles: csr_array
+    bounds: NDArray[np.float32]
 
     @property
     def counts(self) -> NDArray[np.int64]:

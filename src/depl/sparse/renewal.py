@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.sparse.tfidf import TfidfFeatures
-from depl.sparse.weighting import are_pairs, scale
+from depl.sparse.weighting import scale
 
 
 @dataclass(frozen=True)
@@ -24,23 +24,25 @@ class Renewal:
 
     Parameters
     ----------
-    before, after : TfidfFeatures
-        Fitted; the terms of ``before`` are the first of ``after``.
+    before : array of float32
+        The idf of the first; its terms are the first of ``after``.
+    after : TfidfFeatures
+        Fitted.
     """
 
-    before: TfidfFeatures
+    before: NDArray[np.float32]
     after: TfidfFeatures
 
     @cached_property
     def factor(self) -> NDArray[np.float32]:
         """The idf of each term in units of the one that it had; 1 for terms that are new."""
         had = self.after.idf_.copy()
-        had[: len(self.before.idf_)] = self.before.idf_
+        had[: len(self.before)] = self.before
         return self.after.idf_ / had
 
     def rows(self, X: csr_array) -> csr_array:
         """Vectors by ``before`` as ``after`` makes them."""
-        return scale(self._wider(X.copy()), self.factor, are_pairs(self.after.terms_))
+        return scale(self._wider(X.copy()), self.factor, self.after.paired())
 
     def weights(self, W: csr_array) -> csr_array:
         """Linear weights that score the new vectors as they scored the old ones.
