@@ -25,16 +25,23 @@ Moment = tuple[str, str]  # a stage, and the name of the function that its worke
 
 
 @contextmanager
-def two_nodes() -> Iterator[Any]:
-    """A cluster of two nodes with a core each: its head, and one that may be killed."""
+def one_node() -> Iterator[Any]:
+    """A cluster of its head alone, with one core."""
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args=NODE | {"_system_config": HEALTH})
-    cluster.add_node(**NODE)
     try:
         yield cluster
     finally:
         cluster.shutdown()
+
+
+@contextmanager
+def two_nodes() -> Iterator[Any]:
+    """A cluster of two nodes with a core each: its head, and one that may be killed."""
+    with one_node() as cluster:
+        cluster.add_node(**NODE)
+        yield cluster
 
 
 def files(run: Path) -> dict[str, Any]:

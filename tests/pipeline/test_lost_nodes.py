@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.clusters import Disturbed, Moment, files, two_nodes
+from tests.clusters import Disturbed, Moment, files, one_node, two_nodes
+from tests.quick_python import Quick
+from typer.testing import CliRunner
 
+from depl.cli.app import app
 from depl.core.cluster import RayExecutor
 from depl.core.corpus import Corpus, Dataset
 from depl.core.ranking import Ranking
@@ -136,3 +142,58 @@ def test_while_labels_are_suggested(fitted_run: Path, dataset: Dataset, disturbe
     expected = model.predict(dataset.dev.texts, 3)
     np.testing.assert_array_equal(whole.indices, expected.indices)
     np.testing.assert_array_equal(whole.scores, expected.scores)
+
+
+# A command whose tasks, in *linear*, wait for ever once they have said that they are there.
+WAITING = """
+import sys
+from depl.cli.app import app
+from depl.core.cluster import RayExecutor
+
+mark, whole = sys.argv[1], RayExecutor.map
+
+def map(self, function, payload, tasks, **options):
+    def wait(payload, task):
+        import os, time
+        os.close(os.open(mark, os.O_CREAT))
+        time.sleep(3600)
+    solving = function.__name__ == "_solve"
+    return whole(self, wait if solving else function, payload, tasks, **options)
+
+RayExecutor.map = map
+app(sys.argv[2:])
+"""
+
+
+def test_after_the_head_is_gone_the_same_command_goes_on(
+    corpus_folder: Path,
+    cluster: Any,
+    executor: RayExecutor,
+    quick_python: Callable[..., Quick],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    command = ["fit", str(corpus_folder), "--out", str(tmp_path / "run")]
+    monkeypatch.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "1")  # by default a minute
+    with (
+        one_node() as doomed,
+        (tmp_path / "said.txt").open("w") as said,
+        quick_python(
+            *("-c", WAITING, tmp_path / "mark", *command, "--ray", doomed.address),
+            stdout=said,
+            stderr=said,
+        ) as process,
+    ):
+        while not (tmp_path / "mark").exists():
+            assert process.poll() is None, (tmp_path / "said.txt").read_text()
+            time.sleep(0.05)
+        for started in doomed.head_node.all_processes.values():
+            for each in started:
+                os.kill(each.process.pid, signal.SIGKILL)
+        assert process.wait(60) not in (0, None)
+    assert files(tmp_path / "run").keys() == {"corpus", "features"}
+    result = CliRunner().invoke(app, [*command, "--ray", cluster.address])
+    assert result.exit_code == 0, result.output
+    here = CliRunner().invoke(app, [*command[:-1], str(tmp_path / "local")])
+    assert here.exit_code == 0, here.output
+    assert files(tmp_path / "run") == files(tmp_path / "local")
