@@ -13,8 +13,11 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -26,7 +29,7 @@ from typer.testing import CliRunner
 
 from depl.cli import predict
 from depl.cli.app import app
-from depl.core.cluster import RayExecutor, refuse_silent
+from depl.core.cluster import RayExecutor, _connect, refuse_silent
 from depl.core.corpus import Dataset
 from depl.core.errors import ConfigError, DeplError, MissingExtraError, RunError
 from depl.core.nodes import look_around, refuse_differing
@@ -332,16 +335,34 @@ def test_an_address_that_is_none(address: str):
         RayExecutor(address)
 
 
-def test_a_node_with_other_code(cluster: Any, executor: RayExecutor, tmp_path: Path):
+def test_a_node_of_which_one_fault_is_mended_after_the_other(
+    cluster: Any, executor: RayExecutor, tmp_path: Path
+):
     import depl
 
-    shutil.copytree(Path(depl.__file__).parent, tmp_path / "depl")
-    with (tmp_path / "depl/core/version.py").open("a") as file:
+    there = tmp_path / "depl"
+    shutil.copytree(Path(depl.__file__).parent, there)
+    with (there / "core/version.py").open("a") as file:
         file.write("# another\n")
+    metadata = tmp_path / "depl-9.9.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: depl\nVersion: 9.9\n")
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['torch'] = None")
     node = cluster.add_node(**NODE, env_vars={"PYTHONPATH": str(tmp_path)})
-    with pytest.raises(DeplError, match="but with other code in it"):
-        RayExecutor(cluster.address).__enter__()
-    cluster.remove_node(node)
+
+    def refused(**asked: Any) -> str:
+        with pytest.raises(DeplError) as error:
+            RayExecutor(cluster.address, **asked).__enter__()
+        return str(error.value)
+
+    assert f"other versions than this machine: depl 9.9 (here {version('depl')})" in refused()
+    shutil.rmtree(metadata)
+    assert "but with other code in it" in refused()
+    shutil.copy(Path(depl.__file__).parent / "core/version.py", there / "core/version.py")
+    assert "has no torch, which the neural parts of this run need" in refused(torch=True)
+    with RayExecutor(cluster.address):
+        pass
+    cluster.remove_node(node, allow_graceful=False)
 
 
 def test_what_else_a_node_may_lack(fitted_run: Path):
@@ -374,6 +395,43 @@ def test_an_address_where_nobody_answers_or_somebody_else(cluster: Any):
         other.join()
     with pytest.raises(DeplError, match=f"Nobody answers at {address}.*ray start --head"):
         refuse_silent(address)
+
+
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_a_cluster_that_is_not_there_is_told_before_anything_is_written(
+    command: str, corpus_folder: Path, fitted_run: Path, tmp_path: Path
+):
+    out = tmp_path / "out.jsonl"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    what = {"fit": [corpus_folder, "--out", out], "predict": [fitted_run, "-", "--output", out]}
+    arguments = [command, *map(str, what[command]), "--ray", address]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ray.is_initialized", lambda: False)
+        result = CliRunner().invoke(app, arguments, input="wine")
+    assert isinstance(result.exception, DeplError)
+    assert f"Nobody answers at {address}" in str(result.exception)
+    assert not out.exists()
+
+
+def test_what_ray_says_of_other_versions_and_of_no_cluster():
+    from ray._private.utils import check_version_info
+
+    def init(error: Exception | None = None, **_: object) -> None:
+        if error is not None:
+            raise error
+        check_version_info({"ray_version": "1.0", "python_version": "3.9.1"}, "the cluster")
+
+    ray = SimpleNamespace(init=init)
+    with pytest.raises(DeplError, match=r"another version of Python or Ray.*Python: 3\.9\.1"):
+        _connect(ray, "auto", None)
+    ray.init = partial(init, ConnectionError())
+    with pytest.raises(DeplError, match="No Ray cluster runs on this machine"):
+        _connect(ray, "auto", None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("depl.core.cluster.refuse_silent", lambda _: None)
+        with pytest.raises(DeplError, match=r"answers at a:1 is not.*ray start --address a:1`"):
+            _connect(ray, "a:1", None)
 
 
 def answer_as_a_web_server(server: socket.socket) -> None:

@@ -186,9 +186,14 @@ def _connect(ray: ModuleType, address: str, workers: int | None) -> None:
     try:
         connect()
     except ConnectionError:
+        if address == "auto":
+            said, head = "No Ray cluster runs on this machine", "HEAD:6379"
+        else:
+            said = f"What answers at {address} is not the head of a cluster that has this machine"
+            head = address
         raise DeplError(
-            f"No Ray cluster runs on this machine. Start one with `ray start --head`, or join one "
-            f"with `ray start --address HEAD:6379`; {_HINT}."
+            f"{said}. Start one with `ray start --head`, or join one with `ray start --address "
+            f"{head}`; {_HINT}."
         ) from None
     except RuntimeError as error:
         if "ersion mismatch" not in str(error):
