@@ -114,6 +114,8 @@ class RayExecutor:
         self, function: Callable[[P], None], task: P, *, gpus: bool, scratch: Path
     ) -> bool:
         """A process per GPU, or per node where there is none; see ``Executor.together``."""
+        if group_size(self._ray, gpus=gpus) < 2:
+            return False
         return call_in_group(self._ray, function, task, gpus=gpus, scratch=scratch)
 
     def refuse_unfit(self, run: Path, *, gpus: bool) -> None:

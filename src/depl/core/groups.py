@@ -50,7 +50,7 @@ def call_in_group(
     Returns
     -------
     bool
-        False where there would be one process, at first or after losses: it is left to the caller.
+        False where after losses there would be one process: the rest is left to the caller.
     """
     _set_up()
     try:
