@@ -39,10 +39,15 @@ from depl.run.config import Config
 from depl.sparse.label_tree import LabelTreeSVM
 from peers import PeerError, environment, run_peer
 from peers.environments import FOLDER
+from peers.running import PEERS
 from resampling import Resampler
 
 WORK = Path(__file__).parent / ".work" / "scale"
-PEERS = {"omikuji_parabel": "omikuji", "pecos_xrlinear": "pecos", "pecos_ova": "pecos"}
+TITLES = {
+    "omikuji_parabel": "omikuji, Parabel, 3 trees",
+    "pecos_xrlinear": "PECOS, XR-Linear",
+    "pecos_ova": "PECOS, one-vs-all",
+}
 SUGGESTED = 512  # documents
 SMALLEST = 0.2  # seconds: below this a cell says more of the start than of the work
 
@@ -133,13 +138,12 @@ def peer_seconds(folder: Path, X, train: depl.Corpus, X_dev, patience: float) ->
     for name, matrix in (("X_train", X), ("Y_train", train.Y), ("X_dev", X_dev)):
         save_npz(folder / f"{name}.npz", csr_matrix(matrix), compressed=False)
     found = {}
-    for name, where in PEERS.items():
-        if not (FOLDER / where / "complete.json").exists():
+    for name in TITLES:
+        if not (FOLDER / PEERS[name].environment / "complete.json").exists():
             continue
-        environment(where)
         try:
             result = run_peer(name, folder, timeout=patience)
-            found[name] = result.more["train_cpu_seconds"]
+            found[TITLES[name]] = result.more["train_cpu_seconds"]
         except PeerError as error:
             print(f"{name}: {error}", file=sys.stderr)
     return found
@@ -184,17 +188,38 @@ def report(cells: list[dict], out: Path) -> None:
     ]
     for name, (_, a, b) in fits.items():
         kept = largest["stages"].get(name)
-        seconds = kept["seconds"] if kept else largest["peers"].get(name)
-        took = "" if seconds is None else f"{seconds:.1f}"
         peak = f"{kept['peak']:.2f}" if kept else ""
         powers = ["" if np.isnan(x) else f"{x:.2f}" for x in (a, b)]
-        rows.append(f"| {name} | {took} | {' | '.join(powers)} | {peak} |")
-    text = ["\n".join(rows), projection(cells, fits), memory(cells)]
+        seconds = told(seconds_of(largest, name))
+        rows.append(f"| {name} | {seconds} | {' | '.join(powers)} | {peak} |")
+    text = ["\n".join(rows), solvers(cells, peers), projection(cells, fits), memory(cells)]
     (out / "scale.md").write_text("\n\n".join(text) + "\n")
     kept = {"cells": cells, "fits": fits, "goal": [documents, labels]}
     (out / "scale.json").write_text(json.dumps(kept, indent=1))
     (out / "scale.svg").write_text(svg(lambda figure: draw(figure, cells, fits), "wide"))
     print("\n\n".join(text))
+
+
+def seconds_of(cell: dict, name: str) -> float | None:
+    """CPU seconds of a stage, or of a peer; None where it was left out."""
+    stage = cell["stages"].get(name)
+    return stage["seconds"] if stage else cell["peers"].get(name)
+
+
+def told(seconds: float | None) -> str:
+    """As in a table."""
+    return "" if seconds is None else f"{seconds:.1f}"
+
+
+def solvers(cells: list[dict], peers: list[str]) -> str:
+    """CPU seconds of training of ours and of the peers, in cells with as many labels."""
+    shown = [x for x in cells if x["documents"] == x["labels"]]
+    sizes = " | ".join(f"{x['documents']:,} x {x['labels']:,}" for x in shown)
+    rows = [f"| CPU s of training | {sizes} |", "| --- |" + " --- |" * len(shown)]
+    ours = {"depl, one-vs-all": "linear", "depl, tree": TREE}
+    for title, name in (ours | {x: x for x in peers}).items():
+        rows.append(f"| {title} | {' | '.join(told(seconds_of(x, name)) for x in shown)} |")
+    return "\n".join(rows)
 
 
 def projection(cells: list[dict], fits: dict[str, tuple[float, float, float]]) -> str:
@@ -262,11 +287,8 @@ def draw(figure, cells: list[dict], fits: dict) -> None:
     for axes, key, other in ((left, "documents", "labels"), (right, "labels", "documents")):
         there = sorted((x for x in cells if x[other] == most[other]), key=lambda x: x[key])
         for i, name in enumerate(names):
-            points = [
-                (x[key], x["stages"][name]["seconds"] if name in x["stages"] else x["peers"][name])
-                for x in there
-                if name in x["stages"] or name in x["peers"]
-            ]
+            found = ((x[key], seconds_of(x, name)) for x in there)
+            points = [point for point in found if point[1] is not None]
             axes.plot(
                 *zip(*points, strict=True),
                 color=COLOURS[i % len(COLOURS)],
@@ -301,8 +323,8 @@ def main() -> None:
     if args.cell:
         measure_cell(args.corpus, args.cell, args.patience)
         return
-    for name in {*PEERS.values()} if args.peers else ():
-        environment(name)
+    for name in TITLES if args.peers else ():
+        environment(PEERS[name].environment)
     work = WORK / args.corpus.resolve().name
     work.mkdir(parents=True, exist_ok=True)
     documents, labels = (
