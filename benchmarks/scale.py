@@ -170,14 +170,12 @@ def linear_in(cells: list[dict], values: list[float], *keys: str) -> np.ndarray:
 
 def report(cells: list[dict], out: Path) -> None:
     """Exponents, projections and the picture."""
-    documents, labels = GOAL
     stages = [*cells[0]["stages"]]
     fits = {
         name: exponents(cells, [cell["stages"][name]["seconds"] for cell in cells])
         for name in stages
     }
-    peers = sorted({name for cell in cells for name in cell["peers"]})
-    for name in peers:
+    for name in (peers := sorted({name for cell in cells for name in cell["peers"]})):
         there = [cell for cell in cells if name in cell["peers"]]
         fits[name] = exponents(there, [cell["peers"][name] for cell in there])
     largest = cells[-1]
@@ -194,7 +192,7 @@ def report(cells: list[dict], out: Path) -> None:
         rows.append(f"| {name} | {seconds} | {' | '.join(powers)} | {peak} |")
     text = ["\n".join(rows), solvers(cells, peers), projection(cells, fits), memory(cells)]
     (out / "scale.md").write_text("\n\n".join(text) + "\n")
-    kept = {"cells": cells, "fits": fits, "goal": [documents, labels]}
+    kept = {"cells": cells, "fits": fits, "goal": GOAL}
     (out / "scale.json").write_text(json.dumps(kept, indent=1))
     (out / "scale.svg").write_text(svg(lambda figure: draw(figure, cells, fits), "wide"))
     print("\n\n".join(text))
