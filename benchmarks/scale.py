@@ -286,9 +286,9 @@ def draw(figure, cells: list[dict], fits: dict) -> None:
         there = sorted((x for x in cells if x[other] == most[other]), key=lambda x: x[key])
         for i, name in enumerate(names):
             found = ((x[key], seconds_of(x, name)) for x in there)
-            points = [point for point in found if point[1] is not None]
+            points = [x for x in found if (x[1] or 0.0) >= SMALLEST / 10]  # others were left out
             axes.plot(
-                *zip(*points, strict=True),
+                *(zip(*points, strict=True) if points else ([], [])),
                 color=COLOURS[i % len(COLOURS)],
                 dashes=DASHES[(i // len(COLOURS)) % len(DASHES)],
                 marker="o",
