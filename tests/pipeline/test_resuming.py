@@ -221,10 +221,16 @@ def test_encoding_and_search_on_a_cluster_give_the_bytes_of_one_machine(
 
 
 class Killing:
-    """A cluster of two nodes on which, at its 20th step of training, a process dies.
+    """A cluster on which a process dies at its 10th step of training, then with its node.
 
-    It is that of the second node: while *classifier* is trained it kills itself, while *encoder*
-    is, its node.
+    Parameters
+    ----------
+    executor : RayExecutor
+        What trains.
+    node : str
+        Whose process dies; the next one that is started there kills the node.
+    marks : Path
+        An empty folder; gets a file for each of both.
     """
 
     def __init__(self, executor: RayExecutor, node: str, marks: Path) -> None:
@@ -248,9 +254,10 @@ class Killing:
 
             def step(self: Processes, parameters: object) -> None:
                 steps.append(1)
-                if here == node and len(steps) == 20 and not mark.exists():
-                    mark.touch()
-                    if part.stage == "encoder":
+                if here == node and len(steps) == 10:
+                    again = (marks / "process").exists()
+                    (marks / ("node" if again else "process")).touch()
+                    if again:
                         os.kill(os.getppid(), signal.SIGKILL)
                     os.kill(os.getpid(), signal.SIGKILL)
                 sum_gradients(self, parameters)
@@ -258,7 +265,7 @@ class Killing:
             Processes.sum_gradients = step
             function(part)
 
-        node, mark = self.node, self.marks / task.stage
+        node, marks = self.node, self.marks
         return self.executor.together(call, task, **options)
 
 
@@ -269,9 +276,9 @@ def test_the_nodes_of_a_cluster_train_what_one_machine_does_though_one_of_them_i
     shutil.copytree(prepared, run)
     marks.mkdir()
     (node,) = cluster.worker_nodes
-    pipeline.fit(None, run, until="encoder", executor=Killing(executor, node.node_id, marks))
-    assert {mark.name for mark in marks.iterdir()} == {"classifier", "encoder"}
-    for log in ("classifier-held_out", "classifier-final", "encoder-held_out", "encoder-final"):
+    pipeline.fit(None, run, until="classifier", executor=Killing(executor, node.node_id, marks))
+    assert {mark.name for mark in marks.iterdir()} == {"process", "node"}
+    for log in ("classifier-held_out", "classifier-final"):
         found, expected = losses(run, log), losses(undisturbed, log)
         assert len(found) == len(expected)
         assert found[-1] == pytest.approx(expected[-1], rel=1e-3)
