@@ -1,12 +1,13 @@
 """How time and memory of every stage grow with documents and labels, and where that leads.
 
-    python benchmarks/scale.py CORPUS [--documents 512,1024,2048,4096] [--labels 512,1024,2048,4096]
+    python benchmarks/scale.py CORPUS [--documents 1024,4096] [--labels 1024,4096] [--peers]
     python benchmarks/scale.py CORPUS --report
 
 For every cell of the grid a corpus is made from CORPUS (`resampling.py`) and fitted with the sparse
 recipe in a process of its own, which also trains the label tree and suggests labels. Kept are CPU
 seconds, which a busy machine changes less than others, and peak memory. Where the environments of
-omikuji and PECOS exist, these train on the same matrices. Cells that are there are not made again:
+omikuji and PECOS exist, these train on the same matrices; with --peers they are made. A peer that
+takes longer than --patience in a cell is left out there. Cells that are there are not made again:
 the command can be repeated, with a larger grid as well.
 
 The report fits seconds = c x documents^a x labels^b to each stage, draws the curves, and projects
@@ -38,10 +39,15 @@ from depl.run.config import Config
 from depl.sparse.label_tree import LabelTreeSVM
 from peers import PeerError, environment, run_peer
 from peers.environments import FOLDER
+from peers.running import PEERS
 from resampling import Resampler
 
 WORK = Path(__file__).parent / ".work" / "scale"
-PEERS = {"omikuji_parabel": "omikuji", "pecos_xrlinear": "pecos"}
+TITLES = {
+    "omikuji_parabel": "omikuji, Parabel, 3 trees",
+    "pecos_xrlinear": "PECOS, XR-Linear",
+    "pecos_ova": "PECOS, one-vs-all",
+}
 SUGGESTED = 512  # documents
 SMALLEST = 0.2  # seconds: below this a cell says more of the start than of the work
 
@@ -72,7 +78,7 @@ def peak_gib() -> float:
     return int(line.split()[1]) / 2**20
 
 
-def measure_cell(corpus: Path, out: Path) -> None:
+def measure_cell(corpus: Path, out: Path, patience: float) -> None:
     """Fit the corpus of one cell and keep what it took."""
     warm_up(depl.read(corpus, splits=["dev"]).dev)
     before, start = peak_gib(), cpu_seconds()
@@ -112,7 +118,7 @@ def measure_cell(corpus: Path, out: Path) -> None:
             "terms": int(X.shape[1]),
             "weights": int(run.svm().weights_.nnz),
             "tree_weights": int(tree.weights_.nnz + tree.node_weights_.nnz),
-            "peers": peer_seconds(Path(folder), X, train, X_asked),
+            "peers": peer_seconds(Path(folder), X, train, X_asked, patience),
         }
     out.write_text(json.dumps(cell, indent=1))
 
@@ -127,17 +133,17 @@ def warm_up(train: depl.Corpus) -> None:
         depl.Classifier.load(run.path).predict(few.texts[:10], 5)
 
 
-def peer_seconds(folder: Path, X, train: depl.Corpus, X_dev) -> dict[str, float]:
+def peer_seconds(folder: Path, X, train: depl.Corpus, X_dev, patience: float) -> dict[str, float]:
     """CPU seconds of training of those peers whose environment exists."""
     for name, matrix in (("X_train", X), ("Y_train", train.Y), ("X_dev", X_dev)):
         save_npz(folder / f"{name}.npz", csr_matrix(matrix), compressed=False)
     found = {}
-    for name, where in PEERS.items():
-        if not (FOLDER / where / "complete.json").exists():
+    for name in TITLES:
+        if not (FOLDER / PEERS[name].environment / "complete.json").exists():
             continue
-        environment(where)
         try:
-            found[name] = run_peer(name, folder).more["train_cpu_seconds"]
+            result = run_peer(name, folder, timeout=patience)
+            found[TITLES[name]] = result.more["train_cpu_seconds"]
         except PeerError as error:
             print(f"{name}: {error}", file=sys.stderr)
     return found
@@ -164,14 +170,12 @@ def linear_in(cells: list[dict], values: list[float], *keys: str) -> np.ndarray:
 
 def report(cells: list[dict], out: Path) -> None:
     """Exponents, projections and the picture."""
-    documents, labels = GOAL
     stages = [*cells[0]["stages"]]
     fits = {
         name: exponents(cells, [cell["stages"][name]["seconds"] for cell in cells])
         for name in stages
     }
-    peers = sorted({name for cell in cells for name in cell["peers"]})
-    for name in peers:
+    for name in (peers := sorted({name for cell in cells for name in cell["peers"]})):
         there = [cell for cell in cells if name in cell["peers"]]
         fits[name] = exponents(there, [cell["peers"][name] for cell in there])
     largest = cells[-1]
@@ -182,16 +186,38 @@ def report(cells: list[dict], out: Path) -> None:
     ]
     for name, (_, a, b) in fits.items():
         kept = largest["stages"].get(name)
-        seconds = kept["seconds"] if kept else largest["peers"].get(name, np.nan)
         peak = f"{kept['peak']:.2f}" if kept else ""
         powers = ["" if np.isnan(x) else f"{x:.2f}" for x in (a, b)]
-        rows.append(f"| {name} | {seconds:.1f} | {' | '.join(powers)} | {peak} |")
-    text = ["\n".join(rows), projection(cells, fits), memory(cells)]
+        seconds = told(seconds_of(largest, name))
+        rows.append(f"| {name} | {seconds} | {' | '.join(powers)} | {peak} |")
+    text = ["\n".join(rows), solvers(cells, peers), projection(cells, fits), memory(cells)]
     (out / "scale.md").write_text("\n\n".join(text) + "\n")
-    kept = {"cells": cells, "fits": fits, "goal": [documents, labels]}
+    kept = {"cells": cells, "fits": fits, "goal": GOAL}
     (out / "scale.json").write_text(json.dumps(kept, indent=1))
     (out / "scale.svg").write_text(svg(lambda figure: draw(figure, cells, fits), "wide"))
     print("\n\n".join(text))
+
+
+def seconds_of(cell: dict, name: str) -> float | None:
+    """CPU seconds of a stage, or of a peer; None where it was left out."""
+    stage = cell["stages"].get(name)
+    return stage["seconds"] if stage else cell["peers"].get(name)
+
+
+def told(seconds: float | None) -> str:
+    """As in a table."""
+    return "" if seconds is None else f"{seconds:.1f}"
+
+
+def solvers(cells: list[dict], peers: list[str]) -> str:
+    """CPU seconds of training of ours and of the peers, in cells with as many labels."""
+    shown = [x for x in cells if x["documents"] == x["labels"]]
+    sizes = " | ".join(f"{x['documents']:,} x {x['labels']:,}" for x in shown)
+    rows = [f"| CPU s of training | {sizes} |", "| --- |" + " --- |" * len(shown)]
+    ours = {"depl, one-vs-all": "linear", "depl, tree": TREE}
+    for title, name in (ours | {x: x for x in peers}).items():
+        rows.append(f"| {title} | {' | '.join(told(seconds_of(x, name)) for x in shown)} |")
+    return "\n".join(rows)
 
 
 def projection(cells: list[dict], fits: dict[str, tuple[float, float, float]]) -> str:
@@ -259,13 +285,10 @@ def draw(figure, cells: list[dict], fits: dict) -> None:
     for axes, key, other in ((left, "documents", "labels"), (right, "labels", "documents")):
         there = sorted((x for x in cells if x[other] == most[other]), key=lambda x: x[key])
         for i, name in enumerate(names):
-            points = [
-                (x[key], x["stages"][name]["seconds"] if name in x["stages"] else x["peers"][name])
-                for x in there
-                if name in x["stages"] or name in x["peers"]
-            ]
+            found = ((x[key], seconds_of(x, name)) for x in there)
+            points = [x for x in found if (x[1] or 0.0) >= SMALLEST / 10]  # others were left out
             axes.plot(
-                *zip(*points, strict=True),
+                *(zip(*points, strict=True) if points else ([], [])),
                 color=COLOURS[i % len(COLOURS)],
                 dashes=DASHES[(i // len(COLOURS)) % len(DASHES)],
                 marker="o",
@@ -290,12 +313,16 @@ def main() -> None:
     parser.add_argument("--documents", default="512,1024,2048,4096")
     parser.add_argument("--labels", default="512,1024,2048,4096")
     parser.add_argument("--seconds", type=float, help="begin no further cell after so many")
+    parser.add_argument("--peers", action="store_true", help="make the environments of all peers")
+    parser.add_argument("--patience", type=float, default=1200, help="seconds for a peer in a cell")
     parser.add_argument("--report", action="store_true", help="measure nothing more")
     parser.add_argument("--cell", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.cell:
-        measure_cell(args.corpus, args.cell)
+        measure_cell(args.corpus, args.cell, args.patience)
         return
+    for name in TITLES if args.peers else ():
+        environment(PEERS[name].environment)
     work = WORK / args.corpus.resolve().name
     work.mkdir(parents=True, exist_ok=True)
     documents, labels = (
@@ -311,8 +338,8 @@ def main() -> None:
         with TemporaryDirectory() as made:
             corpus = Path(made) / f"{d}x{n}"
             Resampler(source, n).write(corpus, train=d, dev=SUGGESTED)
-            command = [sys.executable, __file__, str(corpus), "--cell", str(work / f"{d}x{n}.json")]
-            subprocess.run(command, check=True)
+            command = [sys.executable, __file__, str(corpus), "--patience", str(args.patience)]
+            subprocess.run([*command, "--cell", str(work / f"{d}x{n}.json")], check=True)
     cells = [json.loads(path.read_text()) for path in work.glob("*x*.json")]
     if not cells:
         sys.exit("There is no cell yet.")

@@ -28,8 +28,9 @@ typer.testing._get_command = cache(typer.main.get_command)
 
 # Files that take longest, so that they do not start last and keep one of two workers waiting.
 # The second needs no numba: meanwhile the worker with the first compiles its kernels for both.
-LONGEST = ("test_cluster", "test_limits", "test_resuming", "test_demo", "test_page")
-LONGEST += ("test_page_work", "test_predict", "test_neural", "test_systems", "test_commands")
+LONGEST = ("test_cluster", "test_limits", "test_resuming", "test_lost_nodes", "test_demo")
+LONGEST += ("test_page", "test_page_work", "test_predict", "test_neural", "test_systems")
+LONGEST += ("test_commands",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""A real Ray cluster of two nodes does what one machine does, whatever dies meanwhile."""
+"""A real Ray cluster of two nodes does what one machine does, though workers die meanwhile."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
+from tests.clusters import NODE, Disturbed, files, two_nodes
 from typer.testing import CliRunner
 
 from depl.cli import predict
 from depl.cli.app import app
-from depl.core.cluster import RayExecutor, refuse_silent
+from depl.core.cluster import RayExecutor, _connect, refuse_silent
 from depl.core.corpus import Dataset
 from depl.core.errors import ConfigError, DeplError, MissingExtraError, RunError
 from depl.core.nodes import look_around, refuse_differing
@@ -34,7 +38,6 @@ from depl.model.bulk import Asked, identity, rank_chunks
 from depl.model.classifier import Classifier
 from depl.pipeline.fit import Event, fit
 from depl.readers.document import Document
-from depl.run import manifest
 from depl.run.config import Config
 from depl.server.app import PAGE
 from depl.server.batching import Batching
@@ -48,18 +51,13 @@ from depl.sparse.tree_shape import grow
 
 pytest.importorskip("ray")
 
-NODE = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
 SETTINGS = {"linear": {"C_grid": [0.1, 0.7]}}
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(initialize_head=True, head_node_args=NODE)
-    cluster.add_node(**NODE)
-    yield cluster
-    cluster.shutdown()
+    with two_nodes() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +72,7 @@ def many_tasks(fitted_run: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counting, "_CHUNK", 7)
         patch.setattr(svm, "_NARROW", 4)
-        patch.setattr(svm, "_RANK_CHUNK", 5)
+        patch.setattr(svm, "_RANK_CHUNK", 2)
         patch.setattr(label_tree, "_RANK_CHUNK", 5)
         patch.setattr(grow, "__kwdefaults__", {"leaf": 3})
         yield
@@ -86,75 +84,6 @@ def on_one_machine(
 ) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("runs") / "local"
     return files(fit(dataset.train, out, Config.load(SETTINGS, ["threads=1"])).path)
-
-
-def files(run: Path) -> dict[str, Any]:
-    """The hash of every file of a run, by stage."""
-    return {name: stage["files"] for name, stage in manifest.read(run)["stages"].items()}
-
-
-class Disturbed:
-    """An executor with which, in some stages, one task kills its worker, or its node.
-
-    Parameters
-    ----------
-    executor : RayExecutor
-        What does the tasks.
-    stages : set of str
-        In which something is killed.
-    marks : Path
-        Gets a file per stage in which something was killed.
-    node : str or None
-        The node to be killed; None: only a worker is.
-    """
-
-    def __init__(
-        self, executor: RayExecutor, stages: set[str], marks: Path, node: str | None = None
-    ) -> None:
-        self.executor = executor
-        self.stages = stages
-        self.marks = marks
-        self.node = node
-        self.stage = ""
-
-    @property
-    def workers(self) -> int:
-        return self.executor.workers
-
-    def observe(self, event: Event) -> None:
-        self.stage = event.stage
-
-    @property
-    def killed(self) -> set[str]:
-        return {mark.name for mark in self.marks.iterdir()}
-
-    def map(self, function, payload, tasks, **options):
-        if self.stage in self.stages - self.killed:
-            function = killing(function, str(self.marks / self.stage), self.node)
-        return self.executor.map(function, payload, tasks, **options)
-
-
-def killing(function: Callable[..., Any], mark: str, node: str | None) -> Callable[..., Any]:
-    # A function of a function travels by value: the workers need not find this file.
-    def call(payload: object, task: object) -> object:
-        import os
-        import signal
-        import time
-
-        import ray
-
-        for _ in range(2_000):  # wait until a task is where it is to be killed
-            if os.path.exists(mark):
-                break
-            if node in (None, ray.get_runtime_context().get_node_id()):
-                os.close(os.open(mark, os.O_CREAT))
-                if node is not None:
-                    os.kill(os.getppid(), signal.SIGKILL)  # the raylet: with it goes the node
-                os.kill(os.getpid(), signal.SIGKILL)
-            time.sleep(0.02)
-        return function(payload, task)
-
-    return call
 
 
 def test_results_come_in_order_and_errors_of_ours_as_they_are(executor: RayExecutor):
@@ -205,32 +134,20 @@ def test_a_label_tree_of_a_cluster_is_that_of_one_machine(
 def test_a_cluster_makes_the_bytes_of_one_machine_though_a_worker_is_killed_in_every_stage(
     executor: RayExecutor, dataset: Dataset, on_one_machine: dict[str, Any], tmp_path: Path
 ):
-    stages = {"features", "linear", "held_out", "fusion"}  # all that have tasks
-    run, killed = fit_disturbed(dataset, tmp_path, executor, stages)
-    assert killed == stages
-    assert files(run) == on_one_machine
-
-
-def fit_disturbed(
-    dataset: Dataset,
-    folder: Path,
-    executor: RayExecutor,
-    stages: set[str],
-    node: str | None = None,
-    until: str | None = None,
-) -> tuple[Path, set[str]]:
-    """Fit while something is killed; returns the run, and in which stages something was."""
-    (folder / "marks").mkdir()
-    disturbed = Disturbed(executor, stages, folder / "marks", node)
+    (tmp_path / "marks").mkdir()
+    moments = {("features", "call"), ("linear", "_solve"), ("linear", "_rank")}
+    moments |= {("held_out", "_solve"), ("fusion", "_rank")}
+    moments |= {("characters", "_solve"), ("characters", "_rank")}
+    disturbed = Disturbed(executor, moments, tmp_path / "marks")
     run = fit(
         dataset.train,
-        folder / "run",
+        tmp_path / "run",
         Config.load(SETTINGS),
         executor=disturbed,
         observe=disturbed.observe,
-        until=until,
     )
-    return run.path, disturbed.killed
+    assert disturbed.killed == disturbed.shared == moments  # all that have tasks
+    assert files(run.path) == on_one_machine
 
 
 def test_suggestions_of_a_cluster_are_those_of_one_machine(
@@ -262,10 +179,10 @@ def test_a_worker_killed_while_it_suggests_changes_nothing(
     asked = Asked(fitted_run, identity(fitted_run, model), 3)
     documents = [Document(i, t) for i, t in zip(dataset.dev.ids, dataset.dev.texts, strict=True)]
     some = [documents[i : i + 2] for i in range(0, len(documents), 2)]
-    disturbed = Disturbed(executor, {"predict"}, tmp_path)
-    disturbed.stage = "predict"
+    disturbed = Disturbed(executor, {("predict", "_rank_there")}, tmp_path)
+    disturbed.observe(Event("predict", "started"))
     found = list(rank_chunks(model, asked, some, disturbed))
-    assert disturbed.killed == {"predict"}
+    assert disturbed.killed == disturbed.moments
     assert [chunk for chunk, _ in found] == some
     whole = Ranking.concatenate([ranking for _, ranking in found])
     expected = model.predict(dataset.dev.texts, 3)
@@ -399,21 +316,6 @@ def test_two_replicas_answer_as_one(cluster: Any, executor: RayExecutor, own_run
                 answered += client.get("/v1/labels/x-1").status_code == 200
 
 
-def test_a_node_killed_in_the_middle_of_a_stage_changes_nothing(
-    cluster: Any,
-    executor: RayExecutor,
-    dataset: Dataset,
-    on_one_machine: dict[str, Any],
-    tmp_path: Path,
-):
-    (node,) = cluster.worker_nodes  # what comes after has one node left
-    run, killed = fit_disturbed(
-        dataset, tmp_path, executor, {"linear"}, node.node_id, until="linear"
-    )
-    assert killed == {"linear"}
-    assert files(run) == {name: on_one_machine[name] for name in ("corpus", "features", "linear")}
-
-
 def test_a_missing_ray_serve_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch):
     import ray
 
@@ -433,16 +335,34 @@ def test_an_address_that_is_none(address: str):
         RayExecutor(address)
 
 
-def test_a_node_with_other_code(cluster: Any, executor: RayExecutor, tmp_path: Path):
+def test_a_node_of_which_one_fault_is_mended_after_the_other(
+    cluster: Any, executor: RayExecutor, tmp_path: Path
+):
     import depl
 
-    shutil.copytree(Path(depl.__file__).parent, tmp_path / "depl")
-    with (tmp_path / "depl/core/version.py").open("a") as file:
+    there = tmp_path / "depl"
+    shutil.copytree(Path(depl.__file__).parent, there)
+    with (there / "core/version.py").open("a") as file:
         file.write("# another\n")
+    metadata = tmp_path / "depl-9.9.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: depl\nVersion: 9.9\n")
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['torch'] = None")
     node = cluster.add_node(**NODE, env_vars={"PYTHONPATH": str(tmp_path)})
-    with pytest.raises(DeplError, match="but with other code in it"):
-        RayExecutor(cluster.address).__enter__()
-    cluster.remove_node(node)
+
+    def refused(**asked: Any) -> str:
+        with pytest.raises(DeplError) as error:
+            RayExecutor(cluster.address, **asked).__enter__()
+        return str(error.value)
+
+    assert f"other versions than this machine: depl 9.9 (here {version('depl')})" in refused()
+    shutil.rmtree(metadata)
+    assert "but with other code in it" in refused()
+    shutil.copy(Path(depl.__file__).parent / "core/version.py", there / "core/version.py")
+    assert "has no torch, which the neural parts of this run need" in refused(torch=True)
+    with RayExecutor(cluster.address):
+        pass
+    cluster.remove_node(node, allow_graceful=False)
 
 
 def test_what_else_a_node_may_lack(fitted_run: Path):
@@ -475,6 +395,43 @@ def test_an_address_where_nobody_answers_or_somebody_else(cluster: Any):
         other.join()
     with pytest.raises(DeplError, match=f"Nobody answers at {address}.*ray start --head"):
         refuse_silent(address)
+
+
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_a_cluster_that_is_not_there_is_told_before_anything_is_written(
+    command: str, corpus_folder: Path, fitted_run: Path, tmp_path: Path
+):
+    out = tmp_path / "out.jsonl"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    what = {"fit": [corpus_folder, "--out", out], "predict": [fitted_run, "-", "--output", out]}
+    arguments = [command, *map(str, what[command]), "--ray", address]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ray.is_initialized", lambda: False)
+        result = CliRunner().invoke(app, arguments, input="wine")
+    assert isinstance(result.exception, DeplError)
+    assert f"Nobody answers at {address}" in str(result.exception)
+    assert not out.exists()
+
+
+def test_what_ray_says_of_other_versions_and_of_no_cluster():
+    from ray._private.utils import check_version_info
+
+    def init(error: Exception | None = None, **_: object) -> None:
+        if error is not None:
+            raise error
+        check_version_info({"ray_version": "1.0", "python_version": "3.9.1"}, "the cluster")
+
+    ray = SimpleNamespace(init=init)
+    with pytest.raises(DeplError, match=r"another version of Python or Ray.*Python: 3\.9\.1"):
+        _connect(ray, "auto", None)
+    ray.init = partial(init, ConnectionError())
+    with pytest.raises(DeplError, match="No Ray cluster runs on this machine"):
+        _connect(ray, "auto", None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("depl.core.cluster.refuse_silent", lambda _: None)
+        with pytest.raises(DeplError, match=r"answers at a:1 is not.*ray start --address a:1`"):
+            _connect(ray, "a:1", None)
 
 
 def answer_as_a_web_server(server: socket.socket) -> None:

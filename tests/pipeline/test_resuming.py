@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from tests.clusters import two_nodes
 
 from depl.core.cluster import RayExecutor
 from depl.core.corpus import Corpus, Label, LabelSet
@@ -183,23 +184,57 @@ def losses(run: Path, log: str) -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def two_nodes():
+def cluster():
     pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
+    with two_nodes() as cluster:
+        yield cluster
 
-    node = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=node)
-    cluster.add_node(**node)
+
+@pytest.fixture(scope="module")
+def executor(cluster):
     with RayExecutor(cluster.address) as executor:
         yield executor
-    cluster.shutdown()
+
+
+def test_encoding_and_search_on_a_cluster_give_the_bytes_of_one_machine(
+    encoder_folder, executor, monkeypatch
+):
+    monkeypatch.setattr("depl.neural.encoder._TASK_TOKENS", 300)
+    rng = np.random.default_rng(0)
+    encoder = load_encoder(encoder_folder, int8=True)
+    rows = [rng.integers(5, 199, size).tolist() for size in rng.integers(1, 30, 100)]
+    tokens = Tokens.from_rows([[2, *row, 3] for row in rows])
+    for budget in (64, 1_000):
+        here, there = (
+            pooled_states(encoder, tokens, "document", budget=budget, executor=where)
+            for where in (None, executor)
+        )
+        np.testing.assert_array_equal(here.numpy(), there.numpy())
+    index = LabelIndex.build(np.repeat(here.numpy(), 2, axis=0))  # every label has its equal
+    for k in (3, 300):
+        one, two = (
+            index.search(here.numpy(), k, scale=2.0, bias=-1.0, labels=7, executor=where)
+            for where in (None, executor)
+        )
+        np.testing.assert_array_equal(one.indices, two.indices)
+        np.testing.assert_array_equal(one.scores, two.scores)
 
 
 class Killing:
-    """A cluster on which the second process kills itself at its 20th step of training."""
+    """A cluster on which a process dies at its 10th step of training, then with its node.
 
-    def __init__(self, executor: RayExecutor, mark: Path) -> None:
-        self.executor, self.mark = executor, mark
+    Parameters
+    ----------
+    executor : RayExecutor
+        What trains.
+    node : str
+        Whose process dies; the next one that is started there kills the node.
+    marks : Path
+        An empty folder; gets a file for each of both.
+    """
+
+    def __init__(self, executor: RayExecutor, node: str, marks: Path) -> None:
+        self.executor, self.node, self.marks = executor, node, marks
 
     def __getattr__(self, name):
         return getattr(self.executor, name)
@@ -210,60 +245,44 @@ class Killing:
             import os
             import signal
 
+            import ray
+
             from depl.neural.distributed import Processes
 
             steps, sum_gradients = [], Processes.sum_gradients
+            here = ray.get_runtime_context().get_node_id()
 
             def step(self: Processes, parameters: object) -> None:
                 steps.append(1)
-                if self.rank == 1 and len(steps) == 20 and not mark.exists():
-                    mark.touch()
+                if here == node and len(steps) == 10:
+                    again = (marks / "process").exists()
+                    (marks / ("node" if again else "process")).touch()
+                    if again:
+                        os.kill(os.getppid(), signal.SIGKILL)
                     os.kill(os.getpid(), signal.SIGKILL)
                 sum_gradients(self, parameters)
 
             Processes.sum_gradients = step
             function(part)
 
-        mark = self.mark
+        node, marks = self.node, self.marks
         return self.executor.together(call, task, **options)
 
 
-def test_the_nodes_of_a_cluster_train_what_one_machine_does_though_a_process_is_killed(
-    prepared, undisturbed, two_nodes, tmp_path
+def test_the_nodes_of_a_cluster_train_what_one_machine_does_though_one_of_them_is_lost(
+    prepared, undisturbed, cluster, executor, tmp_path
 ):
-    run, mark = tmp_path / "run", tmp_path / "killed"
+    run, marks = tmp_path / "run", tmp_path / "killed"
     shutil.copytree(prepared, run)
-    pipeline.fit(None, run, until="classifier", executor=Killing(two_nodes, mark))
-    assert mark.exists()
+    marks.mkdir()
+    (node,) = cluster.worker_nodes
+    pipeline.fit(None, run, until="classifier", executor=Killing(executor, node.node_id, marks))
+    assert {mark.name for mark in marks.iterdir()} == {"process", "node"}
     for log in ("classifier-held_out", "classifier-final"):
         found, expected = losses(run, log), losses(undisturbed, log)
         assert len(found) == len(expected)
         assert found[-1] == pytest.approx(expected[-1], rel=1e-3)
     assert not list((run / ".scratch").iterdir())
-
-
-def test_encoding_and_search_on_a_cluster_give_the_bytes_of_one_machine(
-    encoder_folder, two_nodes, monkeypatch
-):
-    monkeypatch.setattr("depl.neural.encoder._TASK_TOKENS", 300)
-    rng = np.random.default_rng(0)
-    encoder = load_encoder(encoder_folder, int8=True)
-    rows = [rng.integers(5, 199, size).tolist() for size in rng.integers(1, 30, 100)]
-    tokens = Tokens.from_rows([[2, *row, 3] for row in rows])
-    for budget in (64, 1_000):
-        here, there = (
-            pooled_states(encoder, tokens, "document", budget=budget, executor=executor)
-            for executor in (None, two_nodes)
-        )
-        np.testing.assert_array_equal(here.numpy(), there.numpy())
-    index = LabelIndex.build(np.repeat(here.numpy(), 2, axis=0))  # every label has its equal
-    for k in (3, 300):
-        one, two = (
-            index.search(here.numpy(), k, scale=2.0, bias=-1.0, labels=7, executor=executor)
-            for executor in (None, two_nodes)
-        )
-        np.testing.assert_array_equal(one.indices, two.indices)
-        np.testing.assert_array_equal(one.scores, two.scores)
 
 
 def test_curves_for_tensorboard(prepared, tmp_path):

@@ -116,8 +116,7 @@ class RayExecutor:
         """A process per GPU, or per node where there is none; see ``Executor.together``."""
         if group_size(self._ray, gpus=gpus) < 2:
             return False
-        call_in_group(self._ray, function, task, gpus=gpus, scratch=scratch)
-        return True
+        return call_in_group(self._ray, function, task, gpus=gpus, scratch=scratch)
 
     def refuse_unfit(self, run: Path, *, gpus: bool) -> None:
         """Refuse nodes that do not see the run folder or have no torch."""
@@ -189,9 +188,14 @@ def _connect(ray: ModuleType, address: str, workers: int | None) -> None:
     try:
         connect()
     except ConnectionError:
+        if address == "auto":
+            said, head = "No Ray cluster runs on this machine", "HEAD:6379"
+        else:
+            said = f"What answers at {address} is not the head of a cluster that has this machine"
+            head = address
         raise DeplError(
-            f"No Ray cluster runs on this machine. Start one with `ray start --head`, or join one "
-            f"with `ray start --address HEAD:6379`; {_HINT}."
+            f"{said}. Start one with `ray start --head`, or join one with `ray start --address "
+            f"{head}`; {_HINT}."
         ) from None
     except RuntimeError as error:
         if "ersion mismatch" not in str(error):

@@ -64,7 +64,7 @@ class Executor(Protocol):
         Parameters
         ----------
         function : callable
-            What each of them calls with the task. After a loss all of them call it again.
+            What each of them calls with the task. After a loss all that are left call it again.
         task : object
             What is to be done.
         gpus : bool
@@ -75,7 +75,7 @@ class Executor(Protocol):
         Returns
         -------
         bool
-            False where there would be one process: then nothing is called.
+            False where there would be one process, or one is left: the caller has to call it.
         """
 
     def refuse_unfit(self, run: Path, *, gpus: bool) -> None:
