@@ -1,4 +1,4 @@
-r"""The dual encoder: one BERT for documents and labels, a pooler for each (sections 3.2 and 3.3).
+r"""The dual encoder: one BERT for documents and labels, a pooler for each (sections 3.3 and 3.4).
 
 ::
 
