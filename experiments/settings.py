@@ -66,6 +66,7 @@ PAPER: dict[str, tuple[str, str]] = {
     "retrieval.alive": ("0: the joint loss alone", "under it one branch starves"),
     "retrieval.apart": (NOT_SAID, "`alive` does it"),
     "retrieval.patience": (NOT_SAID, ""),
+    "retrieval.enough_steps": (NOT_SAID, ""),
     "retrieval.last_epochs": (NOT_THERE, "faster than training a second time, and no worse"),
     "neighbours.k": (NOT_THERE, ""),
     "neighbours.sharpness": (NOT_THERE, ""),

@@ -316,6 +316,7 @@ def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
             "descriptions.max_tokens=4",
             {"descriptions", "label_texts", "encoder", "index", "fusion"},
         ),
+        ("frozen", "retrieval.enough_steps=20", {"encoder", "index", "fusion"}),
         ("full", "retrieval.last_epochs=2", {"classifier", "encoder", "index", "fusion"}),
         ("full", "classifier.epochs=1", {"classifier", "encoder", "index", "fusion"}),
         (

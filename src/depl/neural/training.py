@@ -36,6 +36,7 @@ from depl.neural.sampling import LabelSampler
 from depl.neural.threads import one_thread
 from depl.neural.tokens import Texts, Tokens
 
+_FEWEST_EPOCHS = 8  # whatever the number of steps
 _TELL_EVERY = 20  # steps between two readings of the loss: reading it makes the GPU wait
 
 
@@ -63,6 +64,19 @@ class Schedule:
     apart: float = 0.0
     max_grad_norm: float = 1.0
     patience: int = 3
+
+    def within(self, steps: int, documents: int) -> Schedule:
+        """No more epochs over so many documents than these steps take, but at least eight.
+
+        The learning rates fall to zero in that time; an early end would leave them high.
+
+        Examples
+        --------
+        >>> [Schedule(epochs=20, batch_size=100).within(300, n).epochs for n in (900, 2_500, 9_000)]
+        [20, 12, 8]
+        """
+        enough = -(-steps // -(-documents // self.batch_size))
+        return replace(self, epochs=min(self.epochs, max(_FEWEST_EPOCHS, enough)))
 
     def going_on(self, epochs: int) -> Schedule:
         """For an encoder that was trained by this one, on more documents: at half of the rates."""

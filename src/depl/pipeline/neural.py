@@ -92,11 +92,9 @@ def _keep_texts(work: Work, texts: Mapping[Path, Sequence[str]], longest: int, s
 
 def make_classifier(work: Work) -> None:
     """Encoder and head: the first neural stage, held-out and, if it is trained again, final."""
-    config, n_labels = work.config, len(work.run.labels)
-    team = _team(work)
-    stop_after = None
+    config, team, stop_after = work.config, _team(work), None
     for fold in ("held_out",) if config.retrieval.last_epochs else FOLDS:
-        encoder = new_encoder(config, n_labels).to(team.device)
+        encoder = new_encoder(config, len(work.run.labels)).to(team.device)
         outcome = _train(work, encoder, config.classifier, fold, team, stop_after)
         _save(work, encoder, fold, outcome, team)
         stop_after = outcome.epochs
@@ -145,6 +143,8 @@ def _train(
     labels, sampler = None, None
     if isinstance(section, RetrievalConfig):
         objective = section.objective
+        if section.enough_steps:
+            schedule = schedule.within(section.enough_steps, len(run.slice.rest()))
         labels, negatives = _label_texts(run, config, fold), run.negatives(fold)
         if fold == "final" and section.last_epochs:
             rows = np.concatenate([run.slice.rest(), *[run.slice.held_out] * _TIMES])
@@ -155,9 +155,7 @@ def _train(
             n_hard=section.hard_negatives,
             size=section.labels_per_batch,
         )
-    validate = None
-    if fold == "held_out":
-        validate = _validation(run, config, labels)
+    validate = _validation(run, config, labels) if fold == "held_out" else None
     title = f"{work.folder.name.strip('.').removesuffix('.tmp')} ({fold})"
     with Curves(run.path / "logs", title, config.tensorboard and team.first) as curves:
         outcome = train(

@@ -95,8 +95,9 @@ def _classifier(c: Config) -> Settings:
 
 def _encoder(c: Config) -> Settings:
     section = c.section("retrieval")
-    if not section["last_epochs"]:
-        del section["last_epochs"]  # runs from before there was this setting stay up to date
+    for name in ("enough_steps", "last_epochs"):
+        if not section[name]:
+            del section[name]  # runs from before there was this setting stay up to date
     return section | {"seed": c.seed}
 
 

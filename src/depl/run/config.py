@@ -183,6 +183,12 @@ class RetrievalConfig(Section):
         le=0.9,
     )
     patience: int = setting(3, _PATIENCE, ge=1)
+    enough_steps: int = setting(
+        0,
+        "leave out epochs beyond so many training steps, except the first 8: many documents need "
+        "few epochs; 0: none are left out",
+        ge=0,
+    )
     last_epochs: int = setting(
         0,
         "passes over all documents that the encoder of the held-out fit goes on for, in place of a "

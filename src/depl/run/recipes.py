@@ -65,7 +65,8 @@ RECIPES: dict[str, Recipe] = {
             "pooler_lr": 3e-3,
             "head_lr": 3e-2,
             "patience": 6,
-            "last_epochs": 4,
+            "enough_steps": 300,
+            "last_epochs": 2,
         },
     },
     # Everything is trained, on one GPU of any size: minutes with a small encoder.
