@@ -69,8 +69,9 @@ def rankings(
 
 
 def _classifier(run: Run) -> DualEncoder:
-    """The first neural stage on all training documents; it is kept in the run."""
-    config, kept = run.config(), run.path / "variants" / CLASSIFIER
+    """The first neural stage on all training documents; kept in the run, for its settings."""
+    config, made = run.config(), run.manifest()["stages"][CLASSIFIER]["fingerprint"]
+    kept = run.path / "variants" / f"{CLASSIFIER}-{made[:12]}"
     if kept.exists():
         return encoder_files.load(kept)
     told = run.encoder_folder(CLASSIFIER, "held_out") / "training.json"

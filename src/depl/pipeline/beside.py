@@ -23,7 +23,7 @@ from depl.pipeline.work import Work
 from depl.run.config import Config
 from depl.run.folder import Run
 
-STAGE = "classifier"
+(STAGE,) = (stage for stage in STAGES if stage.name == "classifier")
 
 _DRIVER = Path("/proc/driver/nvidia")  # there wherever a process can have one of its GPUs
 _START = "import sys; sys.path[:] = {path!r}; from depl.pipeline.beside import work; work()"
@@ -31,18 +31,17 @@ _START = "import sys; sys.path[:] = {path!r}; from depl.pipeline.beside import w
 
 def pays(config: Config, until: str | None) -> bool:
     """Whether a fit with these settings has something to train on a GPU beside its other work."""
-    asked = until is None or STAGE_NAMES.index(until) >= STAGE_NAMES.index(STAGE)
+    asked = until is None or STAGE_NAMES.index(until) >= STAGE_NAMES.index(STAGE.name)
     trains = config.encoder.training == "full" and config.classifier.epochs > 0
     return asked and trains and config.device != "cpu" and _DRIVER.exists()
 
 
 def needs_first(stages: Sequence[Stage]) -> list[Stage]:
     """The same stages, but those that the classifier needs before all others."""
-    early = {STAGE}
+    early = set(STAGE.needs)
     for stage in reversed(stages):
         if stage.name in early:
             early.update(stage.needs)
-    early.remove(STAGE)
     return sorted(stages, key=lambda stage: stage.name not in early)
 
 
@@ -95,8 +94,7 @@ def work() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     path, folder, scratch = (Path(argument) for argument in sys.argv[1:])
     run = Run.open(path)
-    (stage,) = (stage for stage in STAGES if stage.name == STAGE)
-    stage.make(Work(run, run.config(), folder, scratch))
+    STAGE.make(Work(run, run.config(), folder, scratch))
 
 
 def _end_with_parent() -> None:

@@ -227,7 +227,7 @@ class _Making:
         """Make a stage here, on a cluster, or by taking it from who made it; a remark on it."""
         if make_on_cluster(stage, work):
             return ""
-        if self.helper is not None and stage.name == beside.STAGE:
+        if self.helper is not None and stage is beside.STAGE:
             remark = self.helper.take_over(work)
             if remark is not None:
                 return remark
@@ -235,7 +235,7 @@ class _Making:
 
     def start_beside(self) -> None:
         """Let another process make the stage that can be made beside others, when it can begin."""
-        (stage,) = (stage for stage in STAGES if stage.name == beside.STAGE)
+        stage = beside.STAGE
         begun = self.helper is not None or stage.name in self.made
         if begun or not set(stage.needs) <= set(self.made) or self._is_current(stage):
             return
