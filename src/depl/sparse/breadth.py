@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
-from depl.sparse.evidence import SEEN, Evidence
+from depl.sparse.evidence import SEEN, Evidence, members_of
 
 COLUMNS = ("common words", "variety", "bound")
 
@@ -74,9 +74,7 @@ def bounds(
     best = ranking.top(SEEN)
     sure = np.where(best.indices >= 0, np.clip(best.scores + 1.0, 0.0, 1.0), 0.0)
     listed = Ranking(np.where(sure > 0, best.indices, -1).astype(np.int32), sure)
-    ones = np.ones(len(owner), np.float32)
-    members = csr_array((ones, (owner, np.arange(len(owner)))), shape=(n, len(owner)))
-    seen = csr_array(members @ listed.to_csr(len(shares)))
+    seen = csr_array(members_of(owner, n) @ listed.to_csr(len(shares)))
     of_label = np.repeat(np.arange(n), np.diff(seen.indptr))
     several = seen.data >= _SEVERAL
     counts = np.bincount(owner, minlength=n)[of_label[several]]
@@ -96,8 +94,7 @@ def _scaled(share: NDArray[np.floating]) -> NDArray[np.float64]:
 def _mean_cosines(evidence: Evidence) -> NDArray[np.float64]:
     """The mean cosine of two of each label's examples."""
     examples, owner = evidence.examples, evidence.example_owner
-    n, ones = evidence.profiles.shape[0], np.ones(len(owner), np.float32)
-    members = csr_array((ones, (owner, np.arange(len(owner)))), shape=(n, len(owner)))
+    members = members_of(owner, evidence.profiles.shape[0])
     # The square of a sum is that of its terms, and every pair twice.
     sums, itself = csr_array(members @ examples), csr_array(examples.multiply(examples))
     pairs = sums.multiply(sums).sum(axis=1) - members @ itself.sum(axis=1)

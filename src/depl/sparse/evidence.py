@@ -98,10 +98,7 @@ class Evidence:
 
     def _lengths(self, have: NDArray[np.int64]) -> NDArray[np.float64]:
         """How long the sums of the labels' examples are."""
-        n_examples = self.examples.shape[0]
-        shape = (self.profiles.shape[0], n_examples)
-        ones = np.ones(n_examples, np.float32)
-        members = csr_array((ones, (self.example_owner, np.arange(n_examples))), shape=shape)
+        members = members_of(self.example_owner, self.profiles.shape[0])
         sums = csr_array(members[have] @ self.examples)
         return np.sqrt(np.asarray(sums.multiply(sums).sum(axis=1), np.float64).ravel())
 
@@ -132,9 +129,13 @@ def mean_profiles(
         How many labels have examples or none, and how many the SVM knows.
     """
     n, n_known = shape
-    ones = np.ones(len(owner), np.float32)
-    members = csr_array((ones, (owner, np.arange(len(owner)))), shape=(n, len(owner)))
-    return unit_rows(csr_array(members @ profiles(ranking, n_known)))
+    return unit_rows(csr_array(members_of(owner, n) @ profiles(ranking, n_known)))
+
+
+def members_of(owner: NDArray[np.integer], n: int) -> csr_array:
+    """Which examples each of n labels has, (n, n_examples): times their rows it adds those up."""
+    places = owner, np.arange(len(owner))
+    return csr_array((np.ones(len(owner), np.float32), places), shape=(n, len(owner)))
 
 
 def unit_rows(matrix: csr_array) -> csr_array:
