@@ -163,7 +163,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def serving(uvicorn_running: Callable) -> Callable:
+def serving(uvicorn_running: Callable, browser: Any) -> Callable:
     """A context manager that serves a run, or several by name; gives the address of the page."""
     from depl.model.classifier import Classifier
     from depl.server.app import create_app
@@ -177,6 +177,11 @@ def serving(uvicorn_running: Callable) -> Callable:
         app = create_app(model, access=access)
         with uvicorn_running(app) as server:
             yield f"{server.url}/"
+            # A page may still be asking, and would complain that nobody answers.
+            for context in browser.contexts:
+                for page in context.pages:
+                    if page.url.startswith(server.url):
+                        page.goto("about:blank")
 
     return running
 
