@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -190,3 +192,21 @@ def accept_changes(run: Path, stage: str) -> None:
     contents = manifest.read(run)
     contents["stages"][stage]["files"] = manifest.as_json(run / stage)
     manifest.write(run, contents)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A Ray cluster of two nodes, for tests that need one."""
+    from tests.clusters import two_nodes
+
+    with two_nodes() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def executor(cluster: Any) -> Iterator[Any]:
+    """What does the tasks of a fit on that cluster."""
+    from depl.core.cluster import RayExecutor
+
+    with RayExecutor(cluster.address) as executor:
+        yield executor

@@ -24,7 +24,7 @@ import httpx
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
-from tests.clusters import NODE, Disturbed, files, two_nodes
+from tests.clusters import NODE, Disturbed, files
 from typer.testing import CliRunner
 
 from depl.cli import predict
@@ -52,18 +52,6 @@ from depl.sparse.tree_shape import grow
 pytest.importorskip("ray")
 
 SETTINGS = {"linear": {"C_grid": [0.1, 0.7]}}
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    with two_nodes() as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def executor(cluster: Any) -> Iterator[RayExecutor]:
-    with RayExecutor(cluster.address) as executor:
-        yield executor
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,13 +6,13 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.clusters import Disturbed, Moment, files, one_node, two_nodes
+from tests.clusters import Disturbed, Moment, files, one_node
 from tests.quick_python import Quick
 from typer.testing import CliRunner
 
@@ -31,18 +31,6 @@ from depl.sparse.tree_shape import grow
 pytest.importorskip("ray")
 
 SPARSE = {"features", "linear", "held_out"}  # what every run begins with
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    with two_nodes() as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def executor(cluster: Any) -> Iterator[RayExecutor]:
-    with RayExecutor(cluster.address) as executor:
-        yield executor
 
 
 @pytest.fixture
