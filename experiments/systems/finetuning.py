@@ -16,10 +16,12 @@ from depl.core.progress import bar
 from depl.core.ranking import Ranking
 from depl.neural.packing import on_device
 from depl.neural.tokens import Tokens
+from depl.neural.training import share_of_rate
 from systems.recorded import Recorded
 from systems.tables import Documents
 
 Groups = list[dict[str, Any]]
+_WARMUP = 0.1  # share of the steps
 _BLOCK = 256  # documents that are scored at a time
 _TELL_EVERY = 50  # steps between two readings of the loss: reading it makes the GPU wait
 
@@ -117,7 +119,7 @@ class FineTuned(nn.Module, ABC):
                     order = on_device(rng.permutation(len(tokens)), device)
                 if self.decay:
                     for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                        group["lr"].fill_(rate * _slope(step, total))
+                        group["lr"].fill_(rate * share_of_rate(step, total, _WARMUP))
                 loss = take_step(order[i * self.batch_size : (i + 1) * self.batch_size])
                 self.after_step(step + 1, per_epoch)
                 if step % _TELL_EVERY == 0:
@@ -152,8 +154,3 @@ class FineTuned(nn.Module, ABC):
     @property
     def _device(self) -> torch.device:
         return next(self.parameters()).device
-
-
-def _slope(step: int, total: int) -> float:
-    rise = max(1, total // 10)
-    return (step + 1) / rise if step < rise else (total - step) / max(1, total - rise)

@@ -193,7 +193,7 @@ def train(
         for step in range(place.step, epochs * per_epoch):
             epoch, position = divmod(step, per_epoch)
             rows = _order(n, seed, epoch)[position * size : (position + 1) * size]
-            slope = _slope(step, schedule.epochs * per_epoch, schedule.warmup)
+            slope = share_of_rate(step, schedule.epochs * per_epoch, schedule.warmup)
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * slope
             alive = schedule.alive_in(epoch)
@@ -330,8 +330,8 @@ def parameter_groups(
     return [{"params": params, "lr": rate} for params, rate in groups if params]
 
 
-def _slope(step: int, total: int, warmup: float) -> float:
-    """Share of the learning rate at this step."""
+def share_of_rate(step: int, total: int, warmup: float) -> float:
+    """Share of the learning rate at a step: it rises, then falls linearly to zero."""
     rise = max(1, round(total * warmup))
     if step < rise:
         return (step + 1) / rise
