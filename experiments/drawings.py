@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from measured import TAIL_ALL, Measured, Score
-from paper import CURVES, LENGTHS, SYSTEMS
+from paper import CURVES, DRAWN, LENGTHS, SYSTEMS
 
 from depl.evaluation.figures import COLOURS, INK, LINE, draw_bins, svg
 from depl.evaluation.scores import Bin, Report
@@ -28,7 +28,7 @@ COLOUR["de-ret"] = COLOUR["depl"]  # both rank by labels' texts
 def figure_1(measured: Measured) -> str | None:
     """Macro-F1 from rare to common labels; None where there is nothing to draw."""
     systems = curves(measured)
-    reports = [mean_curve(list(measured.reports[s].values()), SYSTEMS[s]) for s in systems]
+    reports = [mean_curve(list(measured.reports[s].values()), DRAWN[s]) for s in systems]
     if not reports:
         return None
     return svg(partial(draw_bins, reports=reports), "wide", legend=names(reports))
@@ -81,8 +81,9 @@ def figure_3(corpora: Mapping[str, Measured]) -> str | None:
         for axes, (name, rows) in zip(panels, found.items(), strict=True):
             _bars(axes, systems, rows)
             axes.set_title(corpora[name].title, loc="left", fontsize=10.5)
-            axes.set_xlabel(_measure(corpora[name]))
-        panels[0].set_yticks(range(len(systems)), [SYSTEMS[s] for s in systems])
+        said = dict.fromkeys(_measure(corpora[name]) for name in found)
+        figure.supxlabel(", ".join(said), fontsize=10.5, color=INK)
+        panels[0].set_yticks(range(len(systems)), [DRAWN[s] for s in systems])
         panels[0].invert_yaxis()  # once: the panels share it
 
     return svg(draw, "wide") if found else None

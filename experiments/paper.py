@@ -49,6 +49,7 @@ SYSTEMS = {
     "depl+c": "DEPL+c",
     "fusion": "all parts together",
 }
+DRAWN = SYSTEMS | SHORT  # what figures call them, in which there is little room
 # What each recipe gives, from the least to the most that it needs.
 RECIPES = {
     "svm": "SVM, two CPU cores",

@@ -63,10 +63,7 @@ def main() -> None:
         train, dev = data.train, data.dev
 
     path = args.results / f"{corpus}-peers.json"
-    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    systems = before.get("systems", {})
     facts = origin(corpus) | {"command": f"python experiments/peers.py data/{corpus}"}
-    facts["versions"] |= {k: v for k, v in before.get("versions", {}).items() if k != "depl"}
     chosen = dict(x.split("=", 1) for x in args.set)
     if "xrtransformer" in wanted:
         chosen.setdefault("encoder", str(_encoder()))
@@ -74,6 +71,10 @@ def main() -> None:
     for name in wanted:
         result = kept.get(name) or run_peer(name, work, threads=args.threads, **chosen)
         report, ranking = score(result, train, dev), Ranking(*result.read_predictions())
+        # Read anew each time: a peer takes long, and other commands write here meanwhile.
+        before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        systems = before.get("systems", {})
+        facts["versions"] |= {k: v for k, v in before.get("versions", {}).items() if k != "depl"}
         command = f"{facts['command']} --only {name}"
         systems[NAMES[name]] = {
             "command": " ".join([command, *(f"--set {x}" for x in args.set)]),
