@@ -80,6 +80,7 @@ PAPER: dict[str, tuple[str, str]] = {
     "reranker.max_tokens": (NOT_THERE, ""),
     "fusion.depth": (NOT_THERE, ""),
     "fusion.candidates": (NOT_THERE, ""),
+    "fusion.titles": (NOT_THERE, ""),
     "fusion.head_loss": (NOT_THERE, ""),
 }
 

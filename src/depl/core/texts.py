@@ -131,6 +131,18 @@ def checked_texts(given: Any) -> Sequence[str]:  # noqa: ANN401
     return given if isinstance(given, TextsOnDisk) else as_texts(given)
 
 
+def title_of(text: str) -> str:
+    r"""The first line of a text of several lines, which mostly is its title; "" without others.
+
+    Examples
+    --------
+    >>> title_of("The wine market\n\nA survey of vineyards."), title_of("A survey of vineyards.")
+    ('The wine market', '')
+    """
+    first, _, others = text.strip().partition("\n")
+    return first.rstrip() if others else ""
+
+
 def is_table(given: object) -> bool:
     """Whether something has named columns, as a DataFrame of pandas or polars has."""
     return hasattr(given, "columns") and hasattr(given, "shape")

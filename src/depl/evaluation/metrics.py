@@ -270,19 +270,6 @@ def precision_and_psp_by_document(
     return values
 
 
-def mean_and_error(values: Floats) -> tuple[float, float]:
-    """The mean of values, and its standard error.
-
-    Examples
-    --------
-    >>> mean_and_error(np.array([-1.0, 1.0, -1.0, 1.0, 0.0]))
-    (0.0, 0.4472135954999579)
-    """
-    if len(values) < 2:
-        return float(values.sum()), float("inf")
-    return float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5)
-
-
 def _check_predictions(predicted: NDArray[np.integer], n: int, n_labels: int) -> None:
     """Refuse predictions that would give wrong numbers silently."""
     if predicted.ndim != 2 or len(predicted) != n:

@@ -80,8 +80,7 @@ class Fusion:
     learning_rate : float
         The learning rate of boosting.
     head_loss : float
-        How many points P@1 and P@5 may each lose in favour of rare labels, with the standard
-        error of the loss; 0 favours none.
+        How many points P@1 and P@5 may each lose in favour of rare labels; 0 favours none.
     seed : int
         For the folds.
     n_threads : int or None
@@ -115,7 +114,7 @@ class Fusion:
         iterations: int | None = None,
         leaves: int = 15,
         learning_rate: float = 0.05,
-        head_loss: float = 0.3,
+        head_loss: float = 0.2,
         seed: int = 0,
         n_threads: int | None = None,
     ) -> None:

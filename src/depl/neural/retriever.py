@@ -80,6 +80,11 @@ class Retriever:
         parts["neighbours"] = votes(nearest, self.Y, sharpness=self.sharpness, k=k)
         return parts
 
+    def rank_by_name(self, vectors: Tensor, k: int) -> Ranking:
+        """The k labels whose names are most similar."""
+        names = self.labels if self.names is None else self.names
+        return self._most_similar(names, vectors, k, None)
+
     def _most_similar(
         self, index: LabelIndex, vectors: Tensor, k: int, executor: Executor | None
     ) -> Ranking:
@@ -125,6 +130,12 @@ class TextRetriever:
         """Vectors of texts, (n, size), on the encoder's device."""
         tokens = tokenize_with(self._tokenizer, texts, self.max_tokens)
         return encode(self.retriever.encoder, tokens, "document")
+
+    def rank_by_name(self, texts: Sequence[str], k: int) -> Ranking:
+        """The k labels whose names are nearest in meaning to each text."""
+        if not texts:
+            return Ranking.empty(0, k)
+        return self.retriever.rank_by_name(self.encode(texts), k)
 
 
 def index_labels(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
 from depl.fusion.fusion import Fusion
@@ -12,6 +13,7 @@ from depl.labels.simulation import simulate_newcomers
 from depl.pipeline.work import Work
 from depl.run.folder import Run
 from depl.run.state import load_reranker
+from depl.run.titles import Titles
 
 
 def make_fusion(work: Work) -> None:
@@ -36,23 +38,37 @@ def make_fusion(work: Work) -> None:
 def held_out_rankings(work: Work) -> dict[str, Ranking]:
     """What every part, fitted without the held-out documents, says of them."""
     run, config = work.run, work.config
-    held_out, fold = run.slice.held_out, run.slice.fold[run.slice.held_out]
-    X, depth = run.train_vectors()[held_out], config.fusion.depth
-    rankings = {"svm": run.rank_held_out(X, fold, depth, work.executor)}
-    rankings |= run.names().both(X, depth)
+    held_out, depth = run.slice.held_out, config.fusion.depth
+    texts = run.train_texts().take(held_out)
+    rankings = _by_words(work, run.train_vectors()[held_out], run.slice.fold[held_out])
     by_characters = run.held_out_characters()
     if by_characters is not None:
         rankings["characters"] = by_characters.top(depth)
+    retriever = None
     if config.neural:
         from depl.pipeline import neural
 
-        rankings |= neural.held_out_rankings(work)
+        retriever = neural.held_out_retriever(work)
+        rankings |= neural.held_out_rankings(work, retriever.retriever)
+    titles = Titles.of(() if config.fusion.titles == "no" else texts)
+    if titles.usual or config.fusion.titles == "yes":
+        X = run.features().transform(titles.texts)
+        by_title = _by_words(work, X, run.slice.fold[held_out[titles.rows]])
+        if retriever is not None:
+            by_title["name retrieval"] = retriever.rank_by_name(titles.texts, depth)
+        rankings |= titles.parts(by_title)
     if config.reranks:
         reranker = load_reranker(run)
-        texts = run.train_texts().take(held_out)
         described = run.descriptions("held_out").texts
         rankings["reranker"] = reranker.rank(texts, rankings.values(), described, depth)
     return rankings
+
+
+def _by_words(work: Work, X: csr_array, fold: NDArray[np.int64]) -> dict[str, Ranking]:
+    """Documents that are held out in these folds, or their titles, by the parts that read words."""
+    depth = work.config.fusion.depth
+    rankings = {"svm": work.run.rank_held_out(X, fold, depth, work.executor)}
+    return rankings | work.run.names().both(X, depth)
 
 
 def held_out_counts(run: Run) -> NDArray[np.int64]:

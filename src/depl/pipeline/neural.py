@@ -24,6 +24,7 @@ from depl.neural.losses import Objective
 from depl.neural.reranker import pair_tokens, tokenize_labels, training_pairs
 from depl.neural.retriever import (
     Retriever,
+    TextRetriever,
     classifier_ranking,
     index_documents,
     index_labels,
@@ -255,12 +256,12 @@ def _reranker_pairs(
     return pair_tokens(documents, texts, at, label, section.max_tokens), true
 
 
-def held_out_rankings(work: Work) -> dict[str, Ranking]:
-    """Rankings of the validation slice by the neural parts of the held-out fit."""
+def held_out_retriever(work: Work) -> TextRetriever:
+    """The neural parts of the held-out fit."""
     run, config, executor = work.run, work.config, work.executor
-    encoder = encoder_files.load(run.encoder_folder("encoder", "held_out"))
-    encoder.to(Processes.launched(config.device).device)
-    held_out, rest = run.slice.held_out, run.slice.rest()
+    folder = run.encoder_folder("encoder", "held_out")
+    encoder = encoder_files.load(folder).to(Processes.launched(config.device).device)
+    rest = run.slice.rest()
     retriever = Retriever(
         encoder,
         index_labels(encoder, _label_texts(run, config, "held_out"), executor),
@@ -270,8 +271,14 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
         neighbours=config.neighbours.k,
         sharpness=config.neighbours.sharpness,
     )
-    vectors = encode(encoder, _documents(run, held_out), "document", executor)
-    return retriever.rank(vectors, config.fusion.depth, executor)
+    return TextRetriever(retriever, folder, config.encoder.max_tokens)
+
+
+def held_out_rankings(work: Work, retriever: Retriever) -> dict[str, Ranking]:
+    """Rankings of the validation slice by the neural parts of the held-out fit."""
+    texts = _documents(work.run, work.run.slice.held_out)
+    vectors = encode(retriever.encoder, texts, "document", work.executor)
+    return retriever.rank(vectors, work.config.fusion.depth, work.executor)
 
 
 def _index_names(work: Work, encoder: DualEncoder) -> LabelIndex | None:

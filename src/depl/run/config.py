@@ -233,10 +233,14 @@ class FusionConfig(Section):
     candidates: int = setting(
         40, "how many of these may be suggested (the best of each part)", ge=1
     )
+    titles: Literal["auto", "yes", "no"] = setting(
+        "auto",
+        "rank labels by the title alone, too, which is the first line of a text of several; "
+        "auto: where most texts have one",
+    )
     head_loss: float = setting(
-        0.3,
-        "points of P@1 and P@5 that may be lost to rank rare labels higher, with the standard "
-        "error of the loss; 0: do not",
+        0.2,
+        "points of P@1 and P@5 that may be lost to rank rare labels higher; 0: do not",
         ge=0,
     )
 

@@ -21,6 +21,7 @@ from depl.core.ranking import Ranking
 from depl.core.texts import as_texts
 from depl.run.folder import Run
 from depl.run.newcomers import Newcomers
+from depl.run.titles import Titles, read_titles
 from depl.sparse.characters import CharacterSVM
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
@@ -66,6 +67,8 @@ class State:
         The SVM on characters, where the run has one.
     reranker : Reranker or None
         What reads documents and labels together, where the run has it.
+    titles : bool
+        Whether titles are ranked on their own, too.
     """
 
     labels: LabelSet
@@ -81,6 +84,7 @@ class State:
     newcomers: Newcomers | None = None
     characters: CharacterSVM | None = None
     reranker: Reranker | None = None
+    titles: bool = False
 
     @classmethod
     def load(cls, run: Run, parts: Sequence[str]) -> State:
@@ -106,6 +110,7 @@ class State:
             retriever=_load_retriever(run, parts) if "retrieval" in parts else None,
             characters=characters,
             reranker=load_reranker(run) if "reranker" in parts else None,
+            titles=read_titles(parts),
         )
         if state.retriever is not None and learned is not None and learned.vectors is not None:
             knowing = learned.vectors.taken_in(state.retriever.retriever)
@@ -190,10 +195,20 @@ class State:
         if self.retriever is not None and vectors is not None:
             found |= self.retriever.retriever.rank(vectors, deep)
         rankings |= {name: self._there(ranking, k) for name, ranking in found.items()}
+        if self.titles:
+            rankings |= self._rank_titles(Titles.of(texts), k)
         if self.reranker is not None:
             others = list(rankings.values())
             rankings["reranker"] = self.reranker.rank(texts, others, self.descriptions, k)
         return rankings
+
+    def _rank_titles(self, titles: Titles, k: int) -> dict[str, Ranking]:
+        X = self.features.transform(titles.texts)
+        found = {"svm": self.svm.rank(X, k), **self.names.both(X, k)}
+        if self.retriever is not None:
+            ranking = self.retriever.rank_by_name(titles.texts, k + len(self.removed))
+            found["name retrieval"] = self._there(ranking, k)
+        return titles.parts(found)
 
     def rank_jointly(self, vectors: Vectors, k: int) -> Ranking:
         """The k best labels by the paper's DEPL+c."""
@@ -207,9 +222,11 @@ class State:
         With the probabilities that the paper's models give; the SVM's and others' own scores.
         """
         if model in ("svm", "names"):  # nothing is encoded
-            return replace(self, retriever=None, reranker=None).rank(texts, k)[model]
+            alone = replace(self, retriever=None, reranker=None, titles=False)
+            return alone.rank(texts, k)[model]
         vectors = self.encode(texts)
-        parts = {} if vectors is None else replace(self, reranker=None).rank(texts, k, vectors)
+        some = replace(self, reranker=None, titles=False)
+        parts = {} if vectors is None else some.rank(texts, k, vectors)
         if model == "depl+c" and vectors is not None and "classifier" in parts:
             return self.rank_jointly(vectors, k)
         ranking = parts.get(_RETRIEVAL.get(model, model))

@@ -34,6 +34,26 @@ const PARTS = {
     "how close the text is in meaning to the label's name",
     "the meaning of its name",
   ],
+  "title svm": [
+    "Words of title",
+    "the words of the title, weighed by a linear model",
+    "the words of the title",
+  ],
+  "title names": [
+    "Name in title",
+    "whether the label's names occur in the title",
+    "its name in the title",
+  ],
+  "title name coverage": [
+    "Words of name in title",
+    "how much of one of the label's names is in the title",
+    "the words of its name in the title",
+  ],
+  "title name retrieval": [
+    "Meaning of title",
+    "how close the title is in meaning to the label's name",
+    "the meaning of the title",
+  ],
   reranker: [
     "Close reading",
     "a neural model that reads the text and the label's description together",
