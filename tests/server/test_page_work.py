@@ -136,6 +136,36 @@ def test_a_reload_does_not_wait_for_the_browsers_database(visit: Opener, address
     expect(page.get_by_role("button", name="Expert view")).to_have_attribute("aria-pressed", "true")
 
 
+def test_each_tab_keeps_its_own_documents(visit: Opener, address: str, table: Path) -> None:
+    page = visit(address, locale="en-GB")
+    suggest(page, WINE, "wine")
+    page.wait_for_timeout(400)  # until it is kept
+    other = page.context.new_page()
+    other.goto(address)
+    expect(other.locator("#text")).to_have_value(WINE)
+    other.locator("#text").fill("Butter of dairies")
+    other.wait_for_timeout(400)
+    for _ in range(2):
+        page.reload()
+        expect(page.locator("#text")).to_have_value(WINE)
+    other.reload()
+    expect(other.locator("#text")).to_have_value("Butter of dairies")
+    other.close()
+
+
+def test_rows_without_ids_are_not_called_by_their_numbers(
+    page: Page, run: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "bare.csv"
+    table.write_text("\n".join(["Titel", *(f'"{text}"' for _, text in ROWS)]))
+    open_table(page, table)
+    page.reload()
+    expect(page.locator("#documents-title")).to_have_text("3 documents")
+    page.get_by_role("button", name="Review these").click()
+    expect(page.locator("#review-name")).to_have_text(re.compile(r"^bare\.csv:[234]$"))
+    assert {x.id[:5] for x in ReviewQueue(run).waiting()} == {"text-"}
+
+
 def test_documents_are_reviewed_with_the_keyboard_alone(
     page: Page, table: Path, run: Path, address: str
 ) -> None:

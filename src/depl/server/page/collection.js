@@ -168,7 +168,9 @@ export class Collection {
   async #review() {
     const documents = this.#desk.documents
       .filter(({ text }) => text.trim())
-      .map(({ name, text }) => ({ text, id: name.slice(0, 200) || null }));
+      .map(({ name, text, row }) =>
+        row ? { text, source: row.slice(-500) } : { text, id: name.slice(0, 200) || null },
+      );
     $("documents-review").disabled = true;
     try {
       let added = 0;

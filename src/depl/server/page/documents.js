@@ -41,8 +41,9 @@ async function readTable(file, { documents, notes, refused }) {
     refused.push(`${plural(table.left_out, "row")} left out, such as ${first}.`);
   }
   const alone = table.documents.length === 1;
-  for (const { id, text } of table.documents) {
-    documents.push({ name: alone ? file.name : id, text });
+  for (const { id, text, numbered } of table.documents) {
+    const row = numbered ? `${file.name}:${id}` : undefined; // a number names no document elsewhere
+    documents.push({ name: alone ? file.name : id, text, row });
   }
 }
 
