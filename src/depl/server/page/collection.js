@@ -180,7 +180,7 @@ export class Collection {
       }
       const known = documents.length - added;
       const there = known ? ` ${plural(known, "document was", "documents were")} there already.` : "";
-      toast(`${plural(added, "document")} to review.${there}`);
+      toast(added ? `${plural(added, "document")} to review.${there}` : "All of them were in the review already.");
       location.hash = "#review";
     } catch (error) {
       toast(wording(error));

@@ -88,6 +88,7 @@ export class Review {
     $("review-name").textContent = name;
     $("review-why").replaceChildren(...because(found));
     $("review-back").disabled = this.#at <= 0;
+    this.#list.verdicts.refresh(); // a label can be added before any is suggested
     this.#list.whenShown(() => this.#list.focusFirst());
   }
 
