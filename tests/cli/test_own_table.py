@@ -197,6 +197,13 @@ def test_labels_of_a_vocabulary_are_known_without_documents(tmp_path: Path):
     assert json.loads(out)["P@1"] > 50
 
 
+@pytest.mark.parametrize("content", ["", "\n\n", "Titel;Schlagwörter\n"])
+def test_a_table_without_records_is_one_sentence(tmp_path: Path, content: str):
+    (tmp_path / "empty.csv").write_text(content)
+    said = refused(CorpusError, "fit", tmp_path / "empty.csv", "--out", tmp_path / "run")
+    assert said.startswith(f"There is no record in {tmp_path}/empty.csv. Give a table with ")
+
+
 def test_evaluate_on_another_table_needs_no_options(fitted: tuple[Path, str], tmp_path: Path):
     run, _ = fitted
     lines = ["Schlagwörter,TITEL,Abstract", "wein|Bier,Trauben,Winzer", "ÖL,Olive,Presse"]
