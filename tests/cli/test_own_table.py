@@ -197,6 +197,12 @@ def test_labels_of_a_vocabulary_are_known_without_documents(tmp_path: Path):
     assert json.loads(out)["P@1"] > 50
 
 
+def test_a_column_is_not_text_and_labels(table: Path, tmp_path: Path):
+    named = ("--text", "Titel,Schlagwörter", "--labels", "schlagwörter")
+    said = refused(CorpusError, "fit", table, *named, "--out", tmp_path / "run")
+    assert said.startswith("The column 'Schlagwörter' is asked for as text and as labels")
+
+
 @pytest.mark.parametrize("content", ["", "\n\n", "Titel;Schlagwörter\n"])
 def test_a_table_without_records_is_one_sentence(tmp_path: Path, content: str):
     (tmp_path / "empty.csv").write_text(content)

@@ -389,6 +389,11 @@ def test_threshold_leaves_out_lower_scores(fitted_run):
     assert nothing == [{"id": "1", "labels": []}, {"id": "2", "labels": []}]
 
 
+def test_a_document_without_a_label_says_so(fitted_run):
+    said = predicted(fitted_run, "--lines", "--threshold", 1, stdin="sparkling wine\n").stdout
+    assert said.splitlines() == ["1  sparkling wine", "     no label that is sure enough"]
+
+
 def test_documents_below_the_threshold_have_no_row_in_tables(fitted_run, tmp_path):
     for name in ("o.csv", "o.parquet"):
         predicted(fitted_run, "--threshold", 1, "--output", tmp_path / name, stdin="wine\n")

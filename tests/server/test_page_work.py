@@ -259,6 +259,23 @@ def test_files_that_join_others_are_said_to(page: Page, table: Path, tmp_path: P
     expect(page.locator("#toast")).to_contain_text("What is in it was open already.")
 
 
+def test_an_empty_table_and_a_second_label_of_one_name_are_said(
+    page: Page, run: Path, tmp_path: Path, address: str
+) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    page.set_input_files("#files", [tmp_path / "empty.csv"])
+    expect(page.locator("#toast")).to_contain_text("There is no record in empty.csv.")
+    page.goto(f"{address}#labels")
+    page.get_by_role("button", name="Add a label").click()
+    dialog = page.get_by_role("dialog", name="Add a label")
+    dialog.get_by_label("Name", exact=True).fill("Wine")
+    dialog.get_by_role("button", name="Save").click()
+    toast = page.locator("#toast")
+    expect(toast).to_contain_text("Added “Wine”. Another label has this name: 2560.")
+    toast.get_by_role("button", name="Undo").click()
+    expect(page.locator("#found")).to_have_text("14 labels")
+
+
 def test_several_reviewers_each_with_a_token(
     visit: Opener, serving: Callable, run: Path, tmp_path: Path, table: Path
 ) -> None:

@@ -289,6 +289,8 @@ def _print_text(chunk: Sequence[Document], rows: Sequence[Suggested]) -> None:
             out.print(title, soft_wrap=False, no_wrap=True)
             for label, score in row:
                 out.print(Text.assemble(f"  {score:6.2f}  ", label_text(label)))
+            if not row:
+                out.print("     [dim]no label that is sure enough[/]")
         sys.stdout.write(captured.get())
     sys.stdout.flush()
 

@@ -35,6 +35,7 @@ async function readTable(file, { documents, notes, refused }) {
   const rows = plural(table.documents.length, "document");
   const columns = table.text.length ? `, text from ${table.text.join(" + ")}` : "";
   const cut = table.cut ? "; only the first rows, the table has more" : "";
+  if (!table.documents.length && !table.left_out) throw new Error(`There is no record in ${file.name}.`);
   notes.push(`${file.name}: ${rows}${columns}${cut}.`);
   if (table.left_out) {
     const [first] = table.reasons;
