@@ -107,7 +107,7 @@ def _add(
     for chunk in chunks(iter(documents), _CHUNK, _CHARACTERS):
         found = lessons(model, [document.text for document in chunk])
         source = Path(documents.name).name if documents.unit == "row" else ""
-        # The row 17 of this table is not the row 17 of another, nor of the training documents.
+        # Row 17 of this table is not row 17 of another, about which somebody has decided.
         names = [("", Path(x.where).name) if x.numbered else (x.id, source) for x in chunk]
         added += queue.add(
             NewDocument(x.text, *name, *row)
