@@ -29,6 +29,7 @@ from typer.testing import CliRunner
 import depl
 from depl.cli import interrupts
 from depl.cli import predict as predict_command
+from depl.cli import predicted as predicted_command
 from depl.cli.app import app
 from depl.core.corpus import Dataset, Label
 from depl.core.errors import ConfigError, CorpusError, DeplError, RunError
@@ -463,7 +464,7 @@ def test_the_bar_moves_by_bytes_and_stays_out_of_standard_output(fitted_run, tmp
     path.write_bytes(as_jsonl(numbered(40)))
     expected = predicted(fitted_run, path, "--json").stdout
     terminal = Console(file=io.StringIO(), force_terminal=True, width=100)
-    monkeypatch.setattr(predict_command, "err", terminal)
+    monkeypatch.setattr(predicted_command, "err", terminal)
     monkeypatch.setattr(predict_command, "_DOCUMENTS", 10)
     assert predicted(fitted_run, path, "--json").stdout == expected
     shown = terminal.file.getvalue()

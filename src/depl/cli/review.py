@@ -87,7 +87,7 @@ def _add(
     model: Classifier, queue: ReviewQueue, files: list[str], text: str | None, id: str | None
 ) -> int:
     """Put the documents of files into the queue; returns how many are new."""
-    from depl.cli.predict import tell
+    from depl.cli.predicted import tell
     from depl.labels.review_queue import NewDocument
     from depl.model.review import lessons
     from depl.readers.columns import Columns
