@@ -390,6 +390,11 @@ def test_threshold_leaves_out_lower_scores(fitted_run):
     assert nothing == [{"id": "1", "labels": []}, {"id": "2", "labels": []}]
 
 
+def test_a_text_in_place_of_a_file_is_told_where_texts_go(fitted_run):
+    said = refused(CorpusError, fitted_run, "Sparkling wine from vineyards")
+    assert "A text is read from standard input: echo 'TEXT' | depl" in said
+
+
 def test_a_document_without_a_label_says_so(fitted_run):
     said = predicted(fitted_run, "--lines", "--threshold", 1, stdin="sparkling wine\n").stdout
     assert said.splitlines() == ["1  sparkling wine", "     no label that is sure enough"]
