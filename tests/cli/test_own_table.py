@@ -197,6 +197,14 @@ def test_labels_of_a_vocabulary_are_known_without_documents(tmp_path: Path):
     assert json.loads(out)["P@1"] > 50
 
 
+def test_cells_that_are_not_split_are_noticed(table: Path, fitted: tuple[Path, str]):
+    said = call("info", table, "--label-separator", "|")[1]
+    assert re.search(
+        r"separator  ';' is in \d+ of the labels: are .* split there\? --label-separator ';'", said
+    )
+    assert "separator  " not in fitted[1]
+
+
 def test_a_column_is_not_text_and_labels(table: Path, tmp_path: Path):
     named = ("--text", "Titel,Schlagwörter", "--labels", "schlagwörter")
     said = refused(CorpusError, "fit", table, *named, "--out", tmp_path / "run")
