@@ -48,10 +48,13 @@ export class Edit {
     });
   }
 
-  add() {
+  /** A new label; `name` is what somebody was looking for. */
+  add(name = "") {
     const hint =
       "It can be suggested right away. Example documents make its suggestions more reliable.";
     this.#start(null, { title: "Add a label", hint });
+    $("edit-name").value = tidy(name);
+    $("edit-id").value = slug(name);
   }
 
   change(label) {
