@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from depl.pipeline import fit as pipeline
 from depl.run.config import Config
 
 _DEPTH = 10  # recall is given at 10
+_ROOM = 90  # labels more, where some are taken as unknown and others move up
 
 
 def fit(
@@ -76,6 +77,7 @@ def evaluate(
     ks: Sequence[int] = (1, 3, 5),
     A: float = 0.55,
     B: float = 1.5,
+    unknown: Collection[int] = (),
 ) -> scores.Report:
     """Score a model's suggestions on documents whose labels are known.
 
@@ -91,6 +93,8 @@ def evaluate(
         The cut-offs; bands and bins are at the largest.
     A, B : float
         Of the propensities in PSP@k; see ``depl.evaluation.metrics.inverse_propensities``.
+    unknown : collection of int
+        Positions of labels that are taken as unknown to the model, too.
 
     Examples
     --------
@@ -98,7 +102,8 @@ def evaluate(
     >>> report.scores["P@5"], report.mistakes.missed[0]  # doctest: +SKIP
     """
     _check_corpus(corpus)
-    ranking = model.predict(corpus.texts, k=max((_DEPTH, *ks)))
+    k = max((_DEPTH, *ks))
+    ranking = model.predict(corpus.texts, _deeper(k, unknown)).without(unknown).top(k)
     probabilities = model.gives_probabilities
     return _report(model, corpus, ranking, ks, (A, B), model.name, probabilities=probabilities)
 
@@ -110,12 +115,27 @@ def evaluate_parts(
     ks: Sequence[int] = (1, 3, 5),
     A: float = 0.55,
     B: float = 1.5,
+    unknown: Collection[int] = (),
 ) -> list[scores.Report]:
     """Score every part of a model alone, and all of them together last; as ``evaluate`` does."""
+    k = max((_DEPTH, *ks))
+    rankings = model.all_rankings(corpus.texts, _deeper(k, unknown))
     return [
-        _report(model, corpus, ranking, ks, (A, B), name, probabilities=name == FUSION)
-        for name, ranking in model.all_rankings(corpus.texts, k=max((_DEPTH, *ks))).items()
+        _report(
+            model,
+            corpus,
+            ranking.without(unknown).top(k),
+            ks,
+            (A, B),
+            name,
+            probabilities=name == FUSION,
+        )
+        for name, ranking in rankings.items()
     ]
+
+
+def _deeper(k: int, unknown: Collection[int]) -> int:
+    return k + min(_ROOM, len(unknown))
 
 
 def _check_corpus(given: object) -> None:

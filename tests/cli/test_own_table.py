@@ -164,6 +164,60 @@ def test_evaluate_without_a_corpus_takes_what_was_set_aside(fitted: tuple[Path, 
     assert call("evaluate", run, run, "-k", "5")[0].startswith("run, set aside: ")
 
 
+def test_labels_of_documents_set_aside_alone_do_not_flatter_the_run(tmp_path: Path):
+    """Each record names a subject of its own: a new one would have another, which nobody knows."""
+    rows = [[f"P{i}", f"About Subject{i}", "Trauben", "1990", f"Subject{i}"] for i in range(80)]
+    lines = "\n".join(";".join(row) for row in [HEADER, *rows])
+    (tmp_path / "records.csv").write_text(lines)
+    run = tmp_path / "run"
+    said = call("fit", tmp_path / "records.csv", "--out", run)[1]
+    n = len(Run(run).aside())
+    assert len(Run(run).labels) == 80  # they can be suggested all the same
+    assert "of 5 suggestions 0.0 are right; of a document's labels 0 % are" in said
+    count = f"{n} of the {n} labels of these documents are on no training document."
+    assert count in said
+    out, note = call("evaluate", run, "--json")
+    assert json.loads(out)["P@1"] == 0
+    assert count in note
+    parts = json.loads(call("evaluate", run, "--parts", "--json")[0])
+    assert {part["P@1"] for part in parts.values()} == {0}
+    assert count in (run / "report" / "set-aside.html").read_text()
+
+
+def test_labels_of_a_vocabulary_are_known_without_documents(tmp_path: Path):
+    rows = [[f"P{i}", f"About Subject{i}", "Trauben", "1990", f"Subject{i}"] for i in range(80)]
+    lines = "\n".join(";".join(row) for row in [HEADER, *rows])
+    (tmp_path / "records.csv").write_text(lines)
+    names = "\n".join(["id,name", *(f"{i},Subject{i}" for i in range(90))])
+    (tmp_path / "names.csv").write_text(names)
+    listed = ("--vocabulary", tmp_path / "names.csv")
+    said = call("fit", tmp_path / "records.csv", *listed, "--out", tmp_path / "run")[1]
+    assert "on no training document" not in said
+    out, _ = call("evaluate", tmp_path / "run", "--json")
+    assert json.loads(out)["P@1"] > 50
+
+
+def test_cells_that_are_not_split_are_noticed(table: Path, fitted: tuple[Path, str]):
+    said = call("info", table, "--label-separator", "|")[1]
+    assert re.search(
+        r"separator  ';' is in \d+ of the labels: are .* split there\? --label-separator ';'", said
+    )
+    assert "separator  " not in fitted[1]
+
+
+def test_a_column_is_not_text_and_labels(table: Path, tmp_path: Path):
+    named = ("--text", "Titel,Schlagwörter", "--labels", "schlagwörter")
+    said = refused(CorpusError, "fit", table, *named, "--out", tmp_path / "run")
+    assert said.startswith("The column 'Schlagwörter' is asked for as text and as labels")
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "Titel;Schlagwörter\n"])
+def test_a_table_without_records_is_one_sentence(tmp_path: Path, content: str):
+    (tmp_path / "empty.csv").write_text(content)
+    said = refused(CorpusError, "fit", tmp_path / "empty.csv", "--out", tmp_path / "run")
+    assert said.startswith(f"There is no record in {tmp_path}/empty.csv. Give a table with ")
+
+
 def test_evaluate_on_another_table_needs_no_options(fitted: tuple[Path, str], tmp_path: Path):
     run, _ = fitted
     lines = ["Schlagwörter,TITEL,Abstract", "wein|Bier,Trauben,Winzer", "ÖL,Olive,Presse"]

@@ -29,6 +29,7 @@ from typer.testing import CliRunner
 import depl
 from depl.cli import interrupts
 from depl.cli import predict as predict_command
+from depl.cli import predicted as predicted_command
 from depl.cli.app import app
 from depl.core.corpus import Dataset, Label
 from depl.core.errors import ConfigError, CorpusError, DeplError, RunError
@@ -389,6 +390,16 @@ def test_threshold_leaves_out_lower_scores(fitted_run):
     assert nothing == [{"id": "1", "labels": []}, {"id": "2", "labels": []}]
 
 
+def test_a_text_in_place_of_a_file_is_told_where_texts_go(fitted_run):
+    said = refused(CorpusError, fitted_run, "Sparkling wine from vineyards")
+    assert "A text is read from standard input: echo 'TEXT' | depl" in said
+
+
+def test_a_document_without_a_label_says_so(fitted_run):
+    said = predicted(fitted_run, "--lines", "--threshold", 1, stdin="sparkling wine\n").stdout
+    assert said.splitlines() == ["1  sparkling wine", "     no label that is sure enough"]
+
+
 def test_documents_below_the_threshold_have_no_row_in_tables(fitted_run, tmp_path):
     for name in ("o.csv", "o.parquet"):
         predicted(fitted_run, "--threshold", 1, "--output", tmp_path / name, stdin="wine\n")
@@ -458,7 +469,7 @@ def test_the_bar_moves_by_bytes_and_stays_out_of_standard_output(fitted_run, tmp
     path.write_bytes(as_jsonl(numbered(40)))
     expected = predicted(fitted_run, path, "--json").stdout
     terminal = Console(file=io.StringIO(), force_terminal=True, width=100)
-    monkeypatch.setattr(predict_command, "err", terminal)
+    monkeypatch.setattr(predicted_command, "err", terminal)
     monkeypatch.setattr(predict_command, "_DOCUMENTS", 10)
     assert predicted(fitted_run, path, "--json").stdout == expected
     shown = terminal.file.getvalue()

@@ -64,6 +64,22 @@ def test_documents_are_queued_once_and_listed_in_the_order_of_what_they_teach(
     assert {row["source"] for row in rows} == {"new.csv"}
 
 
+def test_the_number_of_a_row_names_no_document(own_run: Path, tmp_path: Path) -> None:
+    """Row 2 of a table is not row 2 of the next one: what was decided about it was mixed up."""
+    bee, cod = tmp_path / "monday.csv", tmp_path / "tuesday.csv"
+    bee.write_text(f'text\n"{TEXTS["c"]}"\n')
+    cod.write_text(f'text\n"{TEXTS["b"]}"\n')
+    found = depl("review", own_run, bee)
+    assert found.stdout.split()[:2] == ["1", "monday.csv:2"]
+    depl("review", own_run, cod)
+    model = Classifier.load(own_run)
+    [one, other] = map(ReviewQueue(own_run).document, (1, 2))
+    model.feedback.add(one.text, accepted=[model.labels[0].id], id=one.id)
+    model.feedback.add(other.text, accepted=[model.labels[1].id], id=other.id)
+    documents = model.feedback.store.documents()
+    assert [(x.text, len(x.carried)) for x in documents] == [(TEXTS["c"], 1), (TEXTS["b"], 1)]
+
+
 def test_what_is_done_leaves_the_queue(own_run: Path, table: Path, tmp_path: Path) -> None:
     depl("review", own_run, table)
     queue = ReviewQueue(own_run)

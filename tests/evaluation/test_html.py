@@ -143,7 +143,9 @@ def test_label_counts_get_rows_of_their_own_where_runs_differ(tmp_path, reports)
 def test_names_title_and_details_are_escaped(tmp_path, reports):
     nasty = '<script>alert(\'&"\')</script> id="x" $a$ #1d6fb8 \x00'
     odd = [replace(reports[0], name=nasty), replace(reports[1], name="_日本語 {title}")]
-    html = page_of(tmp_path / "r.html", odd, title=nasty, details={nasty: nasty})
+    html = page_of(
+        tmp_path / "r.html", odd, title=nasty, details={nasty: nasty, "text": "hands\u00ad-on"}
+    )
     page = Page(html)
     assert "script" not in page.tags
     assert "\x00" not in html
@@ -151,6 +153,7 @@ def test_names_title_and_details_are_escaped(tmp_path, reports):
     assert page.text.count(shown) >= 5
     assert "_日本語 {title}" in page.text
     assert "x" not in page.ids
+    assert "hands-on" in page.text  # a soft hyphen is no damage
 
 
 def test_figures_have_text_alternatives_with_the_numbers(html, reports):

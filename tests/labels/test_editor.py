@@ -660,6 +660,13 @@ def depl(run: Path, *arguments: str) -> str:
     return result.output
 
 
+def test_a_label_of_a_name_that_is_there_is_pointed_out(fused_run, tmp_path):
+    (tmp_path / "new.jsonl").write_text('{"id": "w", "name": "Wine"}\n')
+    said = depl(fused_run, "add", str(tmp_path / "new.jsonl"))
+    assert said.startswith("Added 1 label.")
+    assert "Note: another label has the name 'Wine': 2560. Did you mean that one?" in said
+
+
 def test_the_commands_add_describe_rename_remove_undo_and_tell(fused_run, tmp_path):
     labels, documents = tmp_path / "labels.jsonl", tmp_path / "docs.jsonl"
     rows = [{"id": "dep", "name": "depot"}, {"id": 9, "name": "Bergbahn", "description": "up"}]

@@ -320,7 +320,7 @@ def test_the_commands_add_list_undo_and_export_for_a_fit(own_run, tmp_path):
     by_label = depl("feedback", own_run, "list", "--label", "wine", "--json").splitlines()
     assert [json.loads(line)["number"] for line in by_label] == [3, 1]
     assert "2 earlier decisions" in depl("feedback", own_run, "list", "--limit", "1")
-    assert depl("feedback", own_run, "undo").startswith("Undone: accepted 2560")
+    assert depl("feedback", own_run, "undo").startswith("Undone: accepted wine (2560)")
     assert "(undone)" in depl("feedback", own_run, "list").splitlines()[0]
 
     told = depl("feedback", own_run, "export", tmp_path / "corpus", "--with-training")

@@ -17,7 +17,7 @@ from playwright.sync_api import Page, expect
 
 from depl.core.corpus import Label
 from depl.labels.feedback import FeedbackStore
-from depl.labels.review_queue import ReviewQueue
+from depl.labels.review_queue import NewDocument, ReviewQueue
 from depl.model.classifier import Classifier
 from depl.server.security import Access
 from depl.server.tokens import Role, Token
@@ -136,6 +136,36 @@ def test_a_reload_does_not_wait_for_the_browsers_database(visit: Opener, address
     expect(page.get_by_role("button", name="Expert view")).to_have_attribute("aria-pressed", "true")
 
 
+def test_each_tab_keeps_its_own_documents(visit: Opener, address: str, table: Path) -> None:
+    page = visit(address, locale="en-GB")
+    suggest(page, WINE, "wine")
+    page.wait_for_timeout(400)  # until it is kept
+    other = page.context.new_page()
+    other.goto(address)
+    expect(other.locator("#text")).to_have_value(WINE)
+    other.locator("#text").fill("Butter of dairies")
+    other.wait_for_timeout(400)
+    for _ in range(2):
+        page.reload()
+        expect(page.locator("#text")).to_have_value(WINE)
+    other.reload()
+    expect(other.locator("#text")).to_have_value("Butter of dairies")
+    other.close()
+
+
+def test_rows_without_ids_are_not_called_by_their_numbers(
+    page: Page, run: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "bare.csv"
+    table.write_text("\n".join(["Titel", *(f'"{text}"' for _, text in ROWS)]))
+    open_table(page, table)
+    page.reload()
+    expect(page.locator("#documents-title")).to_have_text("3 documents")
+    page.get_by_role("button", name="Review these").click()
+    expect(page.locator("#review-name")).to_have_text(re.compile(r"^bare\.csv:[234]$"))
+    assert {x.id[:5] for x in ReviewQueue(run).waiting()} == {"text-"}
+
+
 def test_documents_are_reviewed_with_the_keyboard_alone(
     page: Page, table: Path, run: Path, address: str
 ) -> None:
@@ -184,6 +214,71 @@ def test_documents_are_reviewed_with_the_keyboard_alone(
     assert {x.document for x in entries} <= {number for number, _ in ROWS}
     page.goto(f"{address}#suggest")  # and the documents that were open are still there
     expect(page.locator("#text")).to_have_value(ROWS[0][1])
+
+
+def test_the_field_for_labels_can_be_left_where_nothing_is_suggested(
+    page: Page, run: Path, address: str
+) -> None:
+    ReviewQueue(run).add([NewDocument("zzzz qqqq", "nonsense"), NewDocument("xxxx vvvv", "more")])
+    page.goto(f"{address}#review")
+    expect(page.locator("#review-count")).to_have_text("0 of 2 done")
+    expect(page.locator("#text")).to_have_value(re.compile("zzzz|xxxx"))
+    page.keyboard.press("/")
+    page.keyboard.type("no such label")
+    expect(page.locator("#attach-none")).to_have_text("No label has “no such label” in its names.")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Create a new label").click()
+    dialog = page.get_by_role("dialog", name="Add a label")
+    expect(dialog.get_by_label("Name", exact=True)).to_have_value("no such label")
+    expect(dialog.get_by_label("ID", exact=True)).to_have_value("no-such-label")
+    page.keyboard.press("Escape")
+    page.locator("#attach").fill("apicult")
+    expect(page.get_by_role("option")).to_have_count(1)
+    expect(page.locator("#attach-none")).to_be_hidden()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(page.locator("#attach")).not_to_be_focused()
+    page.keyboard.press("s")
+    expect(page.locator("#review-count")).to_have_text("0 of 2 done, 1 skipped")
+
+
+def test_what_is_asked_about_is_shown_and_not_called_missing(
+    page: Page, run: Path, address: str
+) -> None:
+    suggested = [("2560", 0.1)]  # depl wants to know about it, however unlikely it is
+    ReviewQueue(run).add([NewDocument(WINE, "one", "", suggested)])
+    page.goto(f"{address}#review")
+    expect(page.locator("button.label").first).to_be_focused()
+    page.locator("#threshold").fill("100")
+    expect(page.locator("#list > li:not([hidden])")).not_to_have_count(0)
+    expect(page.locator("#nothing")).to_be_empty()
+
+
+def test_files_that_join_others_are_said_to(page: Page, table: Path, tmp_path: Path) -> None:
+    open_table(page, table)
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(f"{name}: {WINE}")
+    page.set_input_files("#files", [tmp_path / "a.txt", tmp_path / "b.txt"])
+    expect(page.locator("#toast")).to_contain_text("Added below the 3 that were open.")
+    page.set_input_files("#files", [tmp_path / "a.txt"])
+    expect(page.locator("#toast")).to_contain_text("What is in it was open already.")
+
+
+def test_an_empty_table_and_a_second_label_of_one_name_are_said(
+    page: Page, run: Path, tmp_path: Path, address: str
+) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    page.set_input_files("#files", [tmp_path / "empty.csv"])
+    expect(page.locator("#toast")).to_contain_text("There is no record in empty.csv.")
+    page.goto(f"{address}#labels")
+    page.get_by_role("button", name="Add a label").click()
+    dialog = page.get_by_role("dialog", name="Add a label")
+    dialog.get_by_label("Name", exact=True).fill("Wine")
+    dialog.get_by_role("button", name="Save").click()
+    toast = page.locator("#toast")
+    expect(toast).to_contain_text("Added “Wine”. Another label has this name: 2560.")
+    toast.get_by_role("button", name="Undo").click()
+    expect(page.locator("#found")).to_have_text("14 labels")
 
 
 def test_several_reviewers_each_with_a_token(

@@ -76,6 +76,11 @@ def test_what_is_no_threshold_is_one_sentence(client, wrong):
     assert answer.json()["error"]["message"] == message
 
 
+def test_what_is_not_there_is_one_sentence(client):
+    said = client.get("/v1/nothing").json()["error"]["message"]
+    assert said == "There is nothing at /v1/nothing. /docs lists all requests."
+
+
 def test_a_percentage_is_no_threshold(client):
     answer = client.post("/v1/predict", json={"texts": [WINE], "threshold": 80})
     assert answer.status_code == 422

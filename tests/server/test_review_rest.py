@@ -100,15 +100,17 @@ def test_a_table_becomes_documents(client) -> None:
     raw = "\ufeffNr;Titel;Abstract\r\n7;Wine;Of grapes\r\n8;Cod;\r\n9;;\r\n".encode("utf-16")
     found = client.post("/v1/table?name=neue.csv", content=raw).json()
     assert found["documents"] == [
-        {"id": "7", "text": "Wine\nOf grapes"},
-        {"id": "8", "text": "Cod"},
+        {"id": "7", "text": "Wine\nOf grapes", "numbered": False},
+        {"id": "8", "text": "Cod", "numbered": False},
     ]
     assert found["text"] == ["Titel", "Abstract"]
     assert found["left_out"] == 1
     assert found["reasons"][0].startswith("neue.csv:4")
     assert "UTF-16" in found["described"]
     only = client.post("/v1/table?name=neue.csv&text=Abstract", content=raw).json()
-    assert only["documents"] == [{"id": "7", "text": "Of grapes"}]
+    assert [x["text"] for x in only["documents"]] == ["Of grapes"]
+    bare = client.post("/v1/table?name=bare.csv", content=b"text\nWine of grapes\nCod\n").json()
+    assert [(x["id"], x["numbered"]) for x in bare["documents"]] == [("2", True), ("3", True)]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "../../a.csv", "..", "a.xlsx", "a/b\0.csv", "x" * 400])

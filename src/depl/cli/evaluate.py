@@ -11,7 +11,14 @@ import typer
 from rich.markup import escape
 
 from depl.cli.console import count, err, out, print_json, progress
-from depl.cli.measured import read_measured, say_unknown, set_aside_by
+from depl.cli.measured import (
+    read_measured,
+    said_unknown,
+    say_unknown,
+    set_aside_by,
+    taken_as_unknown,
+    warn,
+)
 from depl.cli.options import (
     Encoding,
     Format,
@@ -116,14 +123,19 @@ def evaluate(
                 encoding=encoding,
             )
         corpus = found.corpus
+        details = {"corpus": found.name, "documents": f"{len(corpus):,}, {found.split}"}
+        reports = []
         for run in runs:
             say_unknown(corpus, run)
-        if parts:
-            reports = api.evaluate_parts(Classifier.load(runs[0]), corpus, ks=ks, A=A, B=B)
-        else:
-            reports = [api.evaluate(Classifier.load(run), corpus, ks=ks, A=A, B=B) for run in runs]
+            model = Classifier.load(run)
+            unknown = taken_as_unknown(model) if own else []
+            if unknown:
+                details["not known"] = said_unknown(corpus, unknown) + "."
+                warn(said_unknown(corpus, unknown))
+            measure = api.evaluate_parts if parts else api.evaluate
+            found_by = measure(model, corpus, ks=ks, A=A, B=B, unknown=unknown)
+            reports += found_by if isinstance(found_by, list) else [found_by]
     path = report or runs[0] / "report" / f"{found.report}.html"
-    details = {"corpus": found.name, "documents": f"{len(corpus):,}, {found.split}"}
     details |= report_details(runs)
     write_report(path, reports, title=f"{found.name}, {found.split}", details=details)
     if as_json:

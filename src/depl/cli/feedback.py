@@ -16,6 +16,7 @@ from depl.cli.text_argument import TextSource, read_text
 from depl.core.errors import CorpusError
 
 if TYPE_CHECKING:
+    from depl.core.corpus import LabelSet
     from depl.labels.feedback import Entry, FeedbackStore
     from depl.model.classifier import Classifier
 
@@ -131,17 +132,20 @@ def undo(
     as_json: Json = False,
 ) -> None:
     """Undo a decision; it stays in the history."""
+    from depl.model.classifier import Classifier
+
     store = _store(context.obj)
     if number is None:
         last = store.last()
         if last is None:
             raise CorpusError("There is nothing to undo: no decision is in force.")
         number = last.number
+    labels = Classifier.load(context.obj).labels
     entry = store.undo(number, by=by)
     if as_json:
         print_json(asdict(entry))
         return
-    out.print(f"Undone: {_words(entry, entry.label)}")
+    out.print(f"Undone: {_words(entry, labels)}")
 
 
 @feedback_app.command("export", cls=Command)
@@ -198,13 +202,14 @@ def _store(run: Path) -> FeedbackStore:
 
 
 def _line(entry: Entry, model: Classifier) -> str:
-    place = model.labels.get(entry.label)
-    name = entry.label if place < 0 else f"{model.labels[place].name} ({entry.label})"
     undone = "  [dim](undone)[/]" if entry.undone else ""
-    return f"{entry.number:>5}  {entry.time[:19]}  {_words(entry, name)}{undone}"
+    return f"{entry.number:>5}  {entry.time[:19]}  {_words(entry, model.labels)}{undone}"
 
 
-def _words(entry: Entry, label: str) -> str:
+def _words(entry: Entry, labels: LabelSet) -> str:
+    place = labels.get(entry.label)
+    name = entry.label if place < 0 else labels[place].name
+    label = name if name == entry.label else f"{name} ({entry.label})"
     p = "" if entry.probability is None else f" at {entry.probability:.2f}"
     by = f" by {escape(entry.by)}" if entry.by else ""
     opening = " ".join(entry.opening.split())[:50]

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from depl.cli.console import count, label_text, named, out, print_json, progress
+from depl.cli.console import count, err, label_text, named, out, print_json, progress
 from depl.cli.help import Command, Group
 from depl.cli.options import Json, LabelQuery, RunFolder
 from depl.core.errors import CorpusError
@@ -150,6 +150,8 @@ def add_labels(
 
     labels, descriptions = read_labels(file)
     model = Classifier.load(context.obj)
+    there = [x for i, x in enumerate(model.labels) if i not in model.removed]
+    called = {x.name.casefold(): x.id for x in there}
     shown = {}
     if examples is not None:
         shown = read_examples(examples, {x.id for x in labels}, set(model.labels.ids))
@@ -158,6 +160,11 @@ def add_labels(
     some = sum(map(len, shown.values()))
     added = count(len(labels), "label") + (f" with {count(some, 'example')}" if some else "")
     out.print(f"Added {added}. {_how_to_undo(context.obj)}")
+    for label in labels:
+        other = called.get(label.name.casefold())
+        if other is not None:
+            note = f"another label has the name {label.name!r}: {other}. Did you mean that one?"
+            err.print(f"[yellow]Note:[/] {escape(note)}")
 
 
 @labels_app.command("describe", cls=Command)

@@ -15,6 +15,7 @@ from depl.core.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from depl.core.corpus import Corpus
+    from depl.model.classifier import Classifier
     from depl.readers.columns import Columns
     from depl.readers.vocabularies import Vocabulary
     from depl.run.folder import Run
@@ -47,6 +48,28 @@ def set_aside_by(runs: Sequence[Path]) -> Measured:
                 f"trained on what the other has not. Name a corpus that neither has seen."
             )
     return Measured(aside, path.resolve().name, "set aside", "set-aside")
+
+
+def taken_as_unknown(model: Classifier) -> list[int]:
+    """Labels that a run would not know but for the documents that it set aside."""
+    from depl.run.folder import Run
+
+    if model.folder is None:
+        return []
+    counts = model.train_counts  # feedback that was learnt may have brought documents
+    return [i for i in Run.open(model.folder).labels_of_aside() if not counts[i]]
+
+
+def said_unknown(aside: Corpus, unknown: Sequence[int]) -> str:
+    """How many labels of the documents set aside are on no other document, in a sentence."""
+    counts = aside.label_counts
+    missed = counts[list(unknown)]
+    carried, labels = int((missed > 0).sum()), count(int((counts > 0).sum()), "label")
+    return (
+        f"{carried:,} of the {labels} of these documents are on no training document. New "
+        f"documents will have such labels, too, so they count as missed ({int(missed.sum()):,} of "
+        f"{int(counts.sum()):,} assignments)"
+    )
 
 
 def read_measured(
@@ -88,9 +111,7 @@ def read_measured(
         _warn_of_trained(corpus, run)
         return Measured(corpus, name, "all documents", path.stem)
     if split in ("train", "trn"):
-        _warn(
-            f"the split {split!r} was trained on, so these figures say little about new documents"
-        )
+        warn(f"the split {split!r} was trained on, so these figures say little about new documents")
     return Measured(corpus, name, split, split)
 
 
@@ -107,7 +128,7 @@ def say_unknown(corpus: Corpus, run: Path) -> None:
     unknown = [i for i in carried if known.get(corpus.labels[i].id) < 0]
     if unknown:
         n, total = int(sum(counts[i] for i in unknown)), int(counts.sum())
-        _warn(
+        warn(
             f"{run} does not know {len(unknown):,} of the {count(len(carried), 'label')} of these "
             f"documents; {n:,} of {total:,} assignments count as missed"
         )
@@ -117,11 +138,12 @@ def _warn_of_trained(corpus: Corpus, run: Run) -> None:
     asked = Counter(corpus.texts)
     n = sum(asked[text] for text in set(asked).intersection(run.train_texts()))
     if n:
-        _warn(
+        warn(
             f"{n:,} of these {count(len(corpus), 'document')} were trained on, so the figures are "
             f"too good; `depl evaluate {run.path}` takes those that were set aside"
         )
 
 
-def _warn(what: str) -> None:
+def warn(what: str) -> None:
+    """Something to know about the figures."""
     err.print(f"[yellow]Note:[/] {escape(what)}.")

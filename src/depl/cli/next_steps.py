@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from depl.cli.console import count, err, label_text, named
+from depl.cli.measured import said_unknown, taken_as_unknown
 from depl.core.display import shortened
 
 if TYPE_CHECKING:
@@ -54,10 +55,14 @@ def _print_quality(run: Path, aside: Corpus) -> None:
     from depl.model.classifier import Classifier
 
     model = Classifier.load(run)
-    report = api.evaluate(model, aside, ks=(_K,))
+    unknown = taken_as_unknown(model)
+    report = api.evaluate(model, aside, ks=(_K,), unknown=unknown)
     err.print(f"\nOn the {count(len(aside), 'document')} set aside: {quality(report)}.")
+    if unknown:
+        err.print(f"{said_unknown(aside, unknown)}.")
     shown = aside.subset(range(min(len(aside), _SHOWN)))
-    rows = model.predict(shown.texts, _K).rows(model.labels)
+    deeper = model.predict(shown.texts, _K + len(unknown))
+    rows = deeper.without(unknown).top(_K).rows(model.labels)
     for i, (text, row) in enumerate(zip(shown.texts, rows, strict=True)):
         carried = {shown.labels[j].id: shown.labels[j] for j in shown.Y[[i]].indices}
         err.print(Text.assemble("\n  ", (shortened(text, _TEXT), "dim")))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,18 +13,24 @@ from rich.markup import escape
 from rich.text import Text
 
 import depl
-from depl.cli.console import count, err, label_text, out
+from depl.cli.console import count, err, out
 from depl.cli.interrupts import remarking
 from depl.cli.options import Encoding, IdColumn, Ray, RunFolder, TextColumns
+from depl.cli.predicted import (
+    bar,
+    print_json_lines,
+    print_text,
+    quiet_at_closed_pipe,
+    sum_up,
+    tell,
+)
 from depl.core.errors import ConfigError, CorpusError
 
 if TYPE_CHECKING:
     from depl.model.bulk import Asked
-    from depl.readers.columns import Columns
-    from depl.readers.document import Document
     from depl.readers.documents import Documents
     from depl.readers.resuming import SuggestionFile
-    from depl.readers.suggestions import Form, Suggested
+    from depl.readers.suggestions import Form
 
 # A chunk ends at whichever comes first: short texts share the cost of a call among many, long
 # ones keep memory and the loss by an interruption small.
@@ -189,7 +192,7 @@ def predict(
         return
     n_documents = 0
     remark = partial(_what_is_kept, target)
-    with target or nullcontext(), remarking(remark), _adding(remark), _quiet_at_closed_pipe():
+    with target or nullcontext(), remarking(remark), _adding(remark), quiet_at_closed_pipe():
         model = Classifier.load(run, model_name)
         least = minimum_score(model, aim, per_band=per_band)
         if no_ancestors and not any(model.labels.hierarchy.broader):
@@ -206,10 +209,10 @@ def predict(
                 err.print(f"[dim]{before} finished before.[/]")
             n_documents = target.done
             todo = target.rest_of(todo)
-        write = target.append if target else _print_json if as_json else _print_text
+        write = target.append if target else print_json_lines if as_json else print_text
         with (
             connected(ray, run=run, torch=model.retriever is not None) as executor,
-            _bar(documents, n_documents, to_terminal=target is None and out.is_terminal) as moved,
+            bar(documents, n_documents, to_terminal=target is None and out.is_terminal) as moved,
         ):
             some = chunks(todo, _DOCUMENTS, _CHARACTERS)
             for chunk, ranking in rank_chunks(model, asked, some, executor):
@@ -218,14 +221,7 @@ def predict(
                 moved(n_documents)
         if target is not None:
             target.finish()
-    _sum_up(documents, n_documents, left_out, output)
-
-
-def tell(name: str, described: str, columns: Columns) -> None:
-    """Say what is taken from a table, unless it is what depl itself calls the text."""
-    if columns.text != ("text",):
-        said = f"{name}: {described}; text: {columns.text_said}; id: {columns.id or 'row number'}"
-        err.print(f"[dim]{escape(said)}[/]")
+    sum_up(documents, n_documents, left_out, output)
 
 
 def _ids_tell_something(run: Path) -> bool:
@@ -272,62 +268,6 @@ def _made_from(asked: Asked, aim: float | str | None, *, per_band: bool) -> dict
     }
 
 
-def _print_json(chunk: Sequence[Document], rows: Sequence[Suggested]) -> None:
-    from depl.readers.suggestions import json_lines
-
-    sys.stdout.write(json_lines(chunk, rows))
-    sys.stdout.flush()
-
-
-def _print_text(chunk: Sequence[Document], rows: Sequence[Suggested]) -> None:
-    """One line per document with its beginning, then one line per label."""
-    for document, row in zip(chunk, rows, strict=True):
-        words = " ".join(document.text[:1000].split())
-        # Captured and written by hand: at a closed pipe rich would end the program by itself.
-        with out.capture() as captured:
-            title = Text.assemble((document.id, "bold"), "  ", (words[:72], "dim"))
-            out.print(title, soft_wrap=False, no_wrap=True)
-            for label, score in row:
-                out.print(Text.assemble(f"  {score:6.2f}  ", label_text(label)))
-        sys.stdout.write(captured.get())
-    sys.stdout.flush()
-
-
-@contextmanager
-def _bar(
-    documents: Documents, finished_before: int, *, to_terminal: bool
-) -> Iterator[Callable[[int], None]]:
-    """A progress bar by bytes, with documents a second; none where suggestions appear as well."""
-    if not err.is_terminal or to_terminal:
-        yield lambda _: None
-        return
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.fields[done]}"),
-        BarColumn(),
-        TaskProgressColumn(show_speed=False),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    # rich would move what goes to standard output to the bar's own console: standard error.
-    with Progress(*columns, console=err, transient=True, redirect_stdout=False) as bars:
-        task = bars.add_task("", total=documents.total or None, done="")
-        begun = monotonic()
-
-        def moved(n: int) -> None:
-            speed = (n - finished_before) / max(monotonic() - begun, 1e-3)
-            done = f"{count(n, 'document')}, {speed:,.0f}/s"
-            bars.update(task, completed=documents.position, done=done)
-
-        yield moved
-
-
 def _what_is_kept(target: SuggestionFile | None) -> str:
     if target is None or not target.done:
         return ""
@@ -342,32 +282,3 @@ def _adding(remark: Callable[[], str]) -> Iterator[None]:
         yield
     except CorpusError as error:
         raise CorpusError(f"{error} {said}.") if (said := remark()) else error from None
-
-
-@contextmanager
-def _quiet_at_closed_pipe() -> Iterator[None]:
-    """End silently when the reader of a pipe, such as head, has closed it."""
-    try:
-        yield
-    except BrokenPipeError:
-        # What is still in the buffer would be written, and fail again, when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
-
-
-def _sum_up(documents: Documents, n_documents: int, left_out: int, output: Path | None) -> None:
-    if not n_documents:
-        lost = count(left_out, f"{documents.unit} was", f"{documents.unit}s were")
-        reason = f"{lost} left out" if left_out else "it is empty"
-        raise CorpusError(
-            f"No document could be read from {documents.name}: {reason}. Give plain text, PDF, "
-            f"Word or HTML files, or JSON lines, CSV, TSV or Parquet with a text in every row."
-        )
-    if output is not None:
-        err.print(f"[dim]{count(n_documents, 'document')} → {escape(str(output))}[/]")
-    if documents.lines_of_stdin > 1:
-        lines = count(documents.lines_of_stdin, "line")
-        err.print(f"[dim]These {lines} are one document; with --lines each line is one.[/]")
-    if left_out:
-        rows = count(n_documents + left_out, documents.unit)
-        err.print(f"[yellow]Left out: {left_out:,} of {rows}.[/]")

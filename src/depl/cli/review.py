@@ -87,7 +87,7 @@ def _add(
     model: Classifier, queue: ReviewQueue, files: list[str], text: str | None, id: str | None
 ) -> int:
     """Put the documents of files into the queue; returns how many are new."""
-    from depl.cli.predict import tell
+    from depl.cli.predicted import tell
     from depl.labels.review_queue import NewDocument
     from depl.model.review import lessons
     from depl.readers.columns import Columns
@@ -107,8 +107,11 @@ def _add(
     for chunk in chunks(iter(documents), _CHUNK, _CHARACTERS):
         found = lessons(model, [document.text for document in chunk])
         source = Path(documents.name).name if documents.unit == "row" else ""
+        # Row 17 of this table is not row 17 of another, about which somebody has decided.
+        names = [("", Path(x.where).name) if x.numbered else (x.id, source) for x in chunk]
         added += queue.add(
-            NewDocument(x.text, x.id, source, *row) for x, row in zip(chunk, found, strict=True)
+            NewDocument(x.text, *name, *row)
+            for x, name, row in zip(chunk, names, found, strict=True)
         )
         read += len(chunk)
     if not read:
@@ -175,7 +178,7 @@ def _print(model: Classifier, queue: ReviewQueue, order: list[Waiting]) -> None:
     carried = labels_per_document(model)
     for place, x in enumerate(order, 1):
         words = " ".join(queue.document(x.number).text[:1000].split())
-        title = Text.assemble(f"{place:>4}  ", (x.id, "bold"), "  ", (words[:72], "dim"))
+        title = Text.assemble(f"{place:>4}  ", (x.called, "bold"), "  ", (words[:72], "dim"))
         out.print(title, soft_wrap=False, no_wrap=True)
         which = reasons(x.suggested, model.labels, model.train_counts)
         lacking = missing(x.suggested, carried)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from depl.readers.vocabularies import Vocabulary
 
 _EXAMPLES = 3
+_MANY = (
+    0.2  # of the labels: more with a separator in their names are not split where they should be
+)
 
 
 def concepts(path: Path | None, language: str | None) -> Vocabulary | None:
@@ -58,6 +61,11 @@ def print_taken(taken: Taken, data: Dataset) -> None:
             "header",
             f"{odd[0]!r} is also a label: does the first row hold the names of the columns?",
         )
+    for other in (";", "|"):
+        n = sum(other in label.name for label in data.labels)
+        if n > _MANY * len(data.labels):
+            said = f"{other!r} is in {n:,} of the labels: are the cells to be split there?"
+            _line("separator", f"{said} --label-separator {other!r}")
     if taken.variants:
         _line("spellings", _variants(taken.variants))
     if taken.matched is not None:

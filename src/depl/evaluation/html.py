@@ -83,7 +83,8 @@ def _environment() -> Environment:
     def printable(value: object) -> object:
         if not isinstance(value, str) or isinstance(value, Markup):
             return value
-        return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in value)
+        seen = value.replace("\N{SOFT HYPHEN}", "")  # of books' texts; nobody sees it
+        return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in seen)
 
     return Environment(
         loader=PackageLoader("depl.evaluation", "page"),

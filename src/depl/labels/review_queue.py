@@ -29,6 +29,8 @@ Suggested = Sequence[tuple[str, float]]
 Terms = Sequence[tuple[str, float]]
 """Terms of a text, and their weights."""
 
+_FROM_TEXT = "text-"  # so begin ids that are made from a text
+
 LOOKING = 15 * 60.0  # seconds for which a document is kept for whoever looks at it
 
 _TABLES = (
@@ -76,8 +78,18 @@ class NewDocument:
     terms: Terms = ()
 
 
+class _Called:
+    id: str
+    source: str
+
+    @property
+    def called(self) -> str:
+        """What people call it: its id or, where that is made from the text, where it is from."""
+        return self.source if self.source and self.id.startswith(_FROM_TEXT) else self.id
+
+
 @dataclass(frozen=True)
-class Waiting:
+class Waiting(_Called):
     """A document of the queue, without its text; ``free`` if it waits for somebody."""
 
     number: int
@@ -90,7 +102,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Queued:
+class Queued(_Called):
     """A document of the queue, who dealt with it, and who is looking at it."""
 
     number: int
@@ -146,7 +158,7 @@ class ReviewQueue:
                     "INSERT OR IGNORE INTO documents (id, digest, text, source, suggested, terms)"
                     " VALUES (?, ?, ?, ?, ?, ?)",
                     (
-                        document.id or f"text-{digest[:16]}",
+                        document.id or f"{_FROM_TEXT}{digest[:16]}",
                         digest,
                         document.text,
                         document.source,

@@ -126,7 +126,7 @@ def _check(
     """Keep the documents that have an id of their own, a text and a label."""
     part = _Split([], TextSpool(), array("i"), array("i"))
     seen: set[str] = set()
-    for document_id, text, label_ids, where, _ in documents:
+    for document_id, text, label_ids, where, *_ in documents:
         if document_id in seen:
             problems.add(Kind.DUPLICATE_DOCUMENTS, where, repr(document_id))
             continue

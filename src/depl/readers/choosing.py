@@ -52,6 +52,11 @@ def choose(
     given = find.given(asked.labels, "--labels") if labelled else find.there(asked.labels)
     labels = given or find.there(kept.labels)
     text = find.given(asked.text, "--text") or find.there(kept.text)
+    if asked.text and (both := [column for column in text if column in given]):
+        raise CorpusError(
+            f"The column {both[0]!r} is asked for as text and as labels; a text that holds its "
+            f"labels teaches nothing. Name another column of {name} for one of them."
+        )
     if id is None:
         id = next(iter(find.there([kept.id])), None) or find.id({*labels, *text})
     if not labels and labelled:

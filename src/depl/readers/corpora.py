@@ -21,7 +21,7 @@ from depl.readers.files import (
     Source,
 )
 from depl.readers.frames import read_frames
-from depl.readers.problems import Problems
+from depl.readers.problems import Kind, Problems
 from depl.readers.recognising import READERS, check_path, find_layout, known_format, only_table
 from depl.readers.records import Taken, single_table
 from depl.readers.rows import open_table
@@ -204,6 +204,11 @@ def read_records(
     dataset = assemble(layout, contents, problems)
     if taken is not None and taken.left_out and not any(map(len, dataset.splits.values())):
         raise CorpusError(_nothing_usable(taken))
+    if one is not None and problems.kinds == {Kind.EMPTY}:
+        raise CorpusError(
+            f"There is no record in {one}. Give a table with the names of its columns in the first "
+            f"row, and a record in each row below."
+        )
     if one is not None:
         dataset = replace(dataset, name=one.name)
     _settle(problems, on_error, str(folder), dataset)

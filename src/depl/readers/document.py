@@ -10,7 +10,8 @@ class Document(NamedTuple):
     """One document as it was found: label ids not yet checked, and its place in the files.
 
     ``original`` is what it was made from, where that is to be written again: the fields of its
-    row, or its MARC record.
+    row, or its MARC record. ``numbered``: it has no id of its own, so ``id`` is the number of its
+    row, which says nothing outside of its file.
     """
 
     id: str
@@ -18,3 +19,4 @@ class Document(NamedTuple):
     labels: Sequence[str] = ()
     where: str = ""
     original: object = None
+    numbered: bool = False

@@ -187,7 +187,10 @@ class Documents:
         table = open_table(source, format=format)
         if not isinstance(table, Table):
             rows = table
-            return (Document(made_id(r.line), r.fields["text"], where=r.where) for r in rows)
+            return (
+                Document(made_id(r.line), r.fields["text"], where=r.where, numbered=True)
+                for r in rows
+            )
         if not table.header:
             list(table.rows(()))  # no row before what is wrong with the file, which this raises
             return iter(())
@@ -208,12 +211,12 @@ class Documents:
 
     def _records(self, source: Source) -> Iterator[Document]:
         for number, record in marc_records(source):
-            own = next((field.data for field in record.get_fields("001")), None)
+            own = (next((x.data for x in record.get_fields("001")), None) or "").strip()
             place = source.place(number)
             made_id = place if len(self._sources) > 1 else str(number)
             subjects = [name for name, _ in self.marc.subjects_of(record)]
             text = self.marc.text_of(record)
-            yield Document((own or "").strip() or made_id, text, subjects, place, record)
+            yield Document(own or made_id, text, subjects, place, record, numbered=not own)
 
     @property
     def delimiter(self) -> str | None:
@@ -246,7 +249,8 @@ class Documents:
         else:
             if source.path is None:
                 self.lines_of_stdin = sum(not line.isspace() for line in text.splitlines())
-            yield Document(source.name if source.path else "1", text, where=source.name)
+            own = source.name if source.path else "1"
+            yield Document(own, text, where=source.name, numbered=source.path is None)
 
     def _report(self, problem: Problem) -> None:
         """Report a row that is left out; what costs more than a row is an error."""

@@ -203,7 +203,10 @@ def find_sources(name: str, problems: Problems, encoding: str | None = None) -> 
             raise CorpusError(f"{name} holds no file. Give a folder with documents in it.")
         return [Source(x, problems, _printable(x.as_posix()), encoding) for x in files]
     if not path.exists():
-        raise CorpusError(f"Cannot read {name}: there is no such file. Check the path.")
+        # Most names with blanks that are no file are texts.
+        text = " " in name and not path.suffix
+        hint = "A text is read from standard input: echo 'TEXT' | depl ..." if text else ""
+        raise CorpusError(f"Cannot read {name}: there is no such file. {hint or 'Check the path.'}")
     if not os.access(path, os.R_OK):
         raise CorpusError(f"Cannot read {name}: permission denied. Check who may read it.")
     return [Source(path, problems, _printable(name), encoding)]

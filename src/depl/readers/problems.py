@@ -161,6 +161,11 @@ class Problems:
         return bool(self._counts)
 
     @property
+    def kinds(self) -> set[Kind]:
+        """The kinds that were found."""
+        return set(self._counts)
+
+    @property
     def fatal(self) -> bool:
         """Whether something was found that cannot be left out."""
         return any(kind.fatal for kind in self._counts)

@@ -144,6 +144,7 @@ def documents(
             ],
             row.where,
             row.fields if keep_fields else None,
+            own_id is None or own_id == "",
         )
 
     names = table.header if keep_fields else columns.all

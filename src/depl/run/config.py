@@ -7,15 +7,12 @@ How settings are checked, and why without a library, is in ``depl.run.sections``
 
 from __future__ import annotations
 
-import copy
-import difflib
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from depl.core.errors import ConfigError
+from depl.run.given_settings import overridden, read_toml
 from depl.run.recipes import RECIPES
 from depl.run.sections import Section, setting
 
@@ -316,8 +313,8 @@ class Config(Section):
         if isinstance(source, Config):
             source = source.to_dict()
         elif isinstance(source, (str, Path)):
-            source = RECIPES[str(source)] if str(source) in RECIPES else _read_toml(Path(source))
-        return cls.from_dict(_overridden(source or {}, overrides))
+            source = RECIPES[str(source)] if str(source) in RECIPES else read_toml(Path(source))
+        return cls.from_dict(overridden(source or {}, overrides))
 
     def changed(self, overrides: Sequence[str]) -> Config:
         """These settings with ``section.key=value`` overrides applied."""
@@ -378,41 +375,3 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
             else {key: inside}
         ).items()
     }
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        close = difflib.get_close_matches(str(path), RECIPES, 1)
-        hint = f" Did you mean {close[0]}?" if close else ""
-        raise ConfigError(
-            f"There is no settings file {path}, and no recipe of that name.{hint} The recipes are "
-            f"{', '.join(RECIPES)}. `depl init > my.toml` writes a file to start from."
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"Cannot read the settings file {path}: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.") from error
-
-
-def _overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """A copy of nested settings with ``section.key=value`` overrides applied."""
-    result = copy.deepcopy(dict(values))
-    for override in overrides:
-        dotted, equals, raw = (part.strip() for part in override.partition("="))
-        if not equals or not dotted:
-            raise ConfigError(
-                f"--set takes section.key=value, such as linear.C=0.5; got {override!r}."
-            )
-        *parents, key = dotted.split(".")
-        section = result
-        for parent in parents:
-            section = section.setdefault(parent, {})
-            if not isinstance(section, dict):
-                raise ConfigError(f"{parent!r} in --set {override} is a setting, not a section.")
-        try:
-            section[key] = tomllib.loads(f"x = {raw}")["x"]
-        except tomllib.TOMLDecodeError:
-            section[key] = raw  # a bare word is a string
-    return result

@@ -71,7 +71,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "ExtractResponse": {"text": _TEXT, "title": "Report on nuclear safety", "cut": False},
     "TableResponse": {
-        "documents": [{"id": "31986L0594", "text": _TEXT}],
+        "documents": [{"id": "31986L0594", "text": _TEXT, "numbered": False}],
         "described": "separated by semicolons, UTF-8",
         "text": ["Title", "Abstract"],
         "left_out": 1,

@@ -71,7 +71,10 @@ def as_problem(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
         return problem(422, _troubles(request, error))
     if isinstance(error, HTTPException):
-        message = error.detail or HTTPStatus(error.status_code).phrase
+        phrase = HTTPStatus(error.status_code).phrase
+        message = error.detail or phrase
+        if message == HTTPStatus.NOT_FOUND.phrase:  # starlette's own; others say what is missing
+            message = f"There is nothing at {request.url.path}. /docs lists all requests."
         return problem(error.status_code, message, dict(error.headers or {}))
     if isinstance(error, (QueueFullError, BusyError)):
         return problem(503, str(error), {"Retry-After": "1"})

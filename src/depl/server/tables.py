@@ -29,6 +29,9 @@ class TableRow(BaseModel):
 
     id: str
     text: str
+    numbered: Annotated[
+        bool, Field(description="Whether the id is only the number of the row, for lack of one.")
+    ]
 
 
 class TableResponse(BaseModel):
@@ -97,7 +100,11 @@ def _read(raw: bytes, name: str, text: str | None, kept: dict[str, Any] | None) 
     described, columns = taken[0] if taken else ("", ())
     return TableResponse(
         documents=[
-            TableRow(id=x.id.removeprefix(f"{folder}/"), text=x.text[:MAX_CHARACTERS])
+            TableRow(
+                id=x.id.removeprefix(f"{folder}/"),
+                text=x.text[:MAX_CHARACTERS],
+                numbered=x.numbered,
+            )
             for x in found[:MAX_ROWS]
         ],
         described=described,

@@ -168,7 +168,9 @@ export class Collection {
   async #review() {
     const documents = this.#desk.documents
       .filter(({ text }) => text.trim())
-      .map(({ name, text }) => ({ text, id: name.slice(0, 200) || null }));
+      .map(({ name, text, row }) =>
+        row ? { text, source: row.slice(-500) } : { text, id: name.slice(0, 200) || null },
+      );
     $("documents-review").disabled = true;
     try {
       let added = 0;
@@ -178,7 +180,7 @@ export class Collection {
       }
       const known = documents.length - added;
       const there = known ? ` ${plural(known, "document was", "documents were")} there already.` : "";
-      toast(`${plural(added, "document")} to review.${there}`);
+      toast(added ? `${plural(added, "document")} to review.${there}` : "All of them were in the review already.");
       location.hash = "#review";
     } catch (error) {
       toast(wording(error));

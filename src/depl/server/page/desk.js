@@ -26,7 +26,7 @@ export class Desk extends EventTarget {
 
   /** Brings back what was open before the page was loaded, unless something was typed since. */
   async restore() {
-    const kept = await recall(KEY);
+    const kept = await recall(KEY, { each: true });
     if (!kept?.documents?.length || this.#touched || !isBlank(this.#documents[0])) return;
     this.#documents = kept.documents;
     this.#at = Math.min(kept.at, kept.documents.length - 1);
@@ -73,8 +73,8 @@ export class Desk extends EventTarget {
 
   edit(text) {
     if (this.#guest) return;
-    const { name } = this.#documents[this.#at];
-    this.#documents[this.#at] = { name, text };
+    const { name, row } = this.#documents[this.#at];
+    this.#documents[this.#at] = { name, text, row };
     this.#touched = true;
     this.#keepSoon();
     this.#tell("edited");
@@ -111,7 +111,7 @@ export class Desk extends EventTarget {
   }
 
   #keep() {
-    const plain = this.#documents.map(({ name, text }) => ({ name, text }));
-    keep(KEY, { documents: plain, at: this.#at });
+    const plain = this.#documents.map(({ name, text, row }) => ({ name, text, row }));
+    keep(KEY, { documents: plain, at: this.#at }, { each: true });
   }
 }

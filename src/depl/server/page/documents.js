@@ -35,14 +35,16 @@ async function readTable(file, { documents, notes, refused }) {
   const rows = plural(table.documents.length, "document");
   const columns = table.text.length ? `, text from ${table.text.join(" + ")}` : "";
   const cut = table.cut ? "; only the first rows, the table has more" : "";
+  if (!table.documents.length && !table.left_out) throw new Error(`There is no record in ${file.name}.`);
   notes.push(`${file.name}: ${rows}${columns}${cut}.`);
   if (table.left_out) {
     const [first] = table.reasons;
     refused.push(`${plural(table.left_out, "row")} left out, such as ${first}.`);
   }
   const alone = table.documents.length === 1;
-  for (const { id, text } of table.documents) {
-    documents.push({ name: alone ? file.name : id, text });
+  for (const { id, text, numbered } of table.documents) {
+    const row = numbered ? `${file.name}:${id}` : undefined; // a number names no document elsewhere
+    documents.push({ name: alone ? file.name : id, text, row });
   }
 }
 

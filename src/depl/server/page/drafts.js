@@ -29,13 +29,15 @@ async function within(mode, act) {
 const own = (key) => `${location.pathname} ${key}`;
 
 // A page that goes does not wait for its database. What is not confirmed by then is handed over
-// in the session's storage, which is written at once.
+// in the session's storage, which is written at once; so is what a tab has of its own, as another
+// tab may have kept something else in the database since.
 const unconfirmed = new Map();
+const ofTab = new Map();
 let leaving = false;
 
 function handOver(name) {
   try {
-    sessionStorage.setItem(name, JSON.stringify(unconfirmed.get(name)));
+    sessionStorage.setItem(name, JSON.stringify(unconfirmed.get(name) ?? ofTab.get(name)));
   } catch {
     // forbidden, or too large: the database may still be in time
   }
@@ -43,7 +45,7 @@ function handOver(name) {
 
 addEventListener("pagehide", () => {
   leaving = true;
-  for (const name of unconfirmed.keys()) handOver(name);
+  for (const name of new Set([...unconfirmed.keys(), ...ofTab.keys()])) handOver(name);
 });
 addEventListener("pageshow", () => (leaving = false));
 
@@ -57,21 +59,25 @@ function handedOver(name) {
   }
 }
 
-export async function recall(key) {
+/** What was kept; with ``each``, what this tab had, if it had anything, and not another one. */
+export async function recall(key, { each = false } = {}) {
   const name = own(key);
   const handed = handedOver(name);
-  if (handed !== undefined) keep(key, handed);
+  if (handed !== undefined) keep(key, handed, { each });
   if (unconfirmed.has(name)) return unconfirmed.get(name);
   try {
-    return await within("readonly", (store) => store.get(name));
+    const kept = await within("readonly", (store) => store.get(name));
+    if (each && kept !== undefined && !ofTab.has(name)) ofTab.set(name, kept);
+    return kept;
   } catch {
     return undefined;
   }
 }
 
-export async function keep(key, value) {
+export async function keep(key, value, { each = false } = {}) {
   const name = own(key);
   unconfirmed.set(name, value);
+  if (each) ofTab.set(name, value);
   if (leaving) handOver(name);
   try {
     await within("readwrite", (store) => store.put(value, name));

@@ -3,6 +3,18 @@
 import { $, h, toast, wording } from "./dom.js";
 import { keepToken, service, token, whenRefused } from "./api.js";
 
+/** A sentence where another label has the name of a new one: nobody could tell them apart. */
+async function namesake(id, name) {
+  try {
+    const { labels } = await service.labels({ search: name, limit: 20 });
+    const same = (label) => label.id !== id && label.name.toLowerCase() === name.toLowerCase();
+    const other = labels.find(same);
+    return other ? ` Another label has this name: ${other.id}.` : "";
+  } catch {
+    return ""; // the label is there; this was only a hint
+  }
+}
+
 const tidy = (text) => text.replace(/\s+/g, " ").trim();
 
 /** An ID made from a name. */
@@ -36,10 +48,13 @@ export class Edit {
     });
   }
 
-  add() {
+  /** A new label; `name` is what somebody was looking for. */
+  add(name = "") {
     const hint =
       "It can be suggested right away. Example documents make its suggestions more reliable.";
     this.#start(null, { title: "Add a label", hint });
+    $("edit-name").value = tidy(name);
+    $("edit-id").value = slug(name);
   }
 
   change(label) {
@@ -98,7 +113,7 @@ export class Edit {
       else await service.add(newLabel(id, name, description));
       $("edit").close();
       if (this.#label) this.#done(`Saved “${name}”.`);
-      else this.#done(`Added “${name}”.`, id);
+      else this.#done(`Added “${name}”.${await namesake(id, name)}`, id);
     } catch (error) {
       const taken = error.status === 409;
       this.#complain(taken ? "edit-id" : "edit-name", taken ? error.message : wording(error));

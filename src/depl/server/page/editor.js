@@ -76,9 +76,14 @@ export class Editor {
     const stop = busy(files.length > 1 ? `Reading ${files.length} files…` : `Reading ${files[0]?.name}…`);
     const { documents, notes, refused } = await readFiles(files);
     stop();
+    if (documents.length) {
+      const before = this.#desk.isEmpty ? 0 : this.#desk.documents.length;
+      const added = this.#desk.open(documents);
+      if (!added) notes.push("What is in it was open already.");
+      else if (before && documents.length > 1) notes.push(`Added below the ${count(before)} that were open.`);
+    }
     if (notes.length || refused.length) this.#complain([...notes, ...refused].join(" "));
     if (!documents.length) return;
-    this.#desk.open(documents);
     location.hash = documents.length > 1 ? "#documents" : "#suggest";
   }
 

@@ -66,7 +66,9 @@ export class RankedList {
     this.#whenShown = act;
   }
 
+  /** The first label gets the focus, unless somebody is typing: letters decide about labels. */
   focusFirst() {
+    if (document.activeElement === $("attach")) return;
     $("list").querySelector("li:not([hidden]) button.label")?.focus();
   }
 

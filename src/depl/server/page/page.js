@@ -112,7 +112,7 @@ $("forget").addEventListener("click", () => {
   toast("Token forgotten.");
 });
 $("choose-run").addEventListener("change", () => location.assign(pageOf($("choose-run").value)));
-$("add-here").addEventListener("click", () => edit.add());
+$("add-here").addEventListener("click", () => edit.add($("attach").value));
 addEventListener("hashchange", route);
 recall("expert").then((on) => on && setExpert(true));
 await desk.restore();

@@ -82,10 +82,13 @@ export class Review {
     const { decisions } = await service.decisions(found.id);
     this.#list.verdicts.restore(found.text, await Promise.all(decisions.map(withName)));
     const asked = new Set(found.reasons.map(({ id }) => id)); // shown however unlikely they are
-    this.#desk.host({ name: found.id, text: found.text, source: found.source, id: found.id, asked });
-    $("review-name").textContent = found.source ? `${found.source}: ${found.id}` : found.id;
+    const called = found.id.startsWith("text-") && found.source ? "" : found.id; // made from the text
+    const name = [found.source, called].filter(Boolean).join(": ");
+    this.#desk.host({ name, text: found.text, source: found.source, id: found.id, asked });
+    $("review-name").textContent = name;
     $("review-why").replaceChildren(...because(found));
     $("review-back").disabled = this.#at <= 0;
+    this.#list.verdicts.refresh(); // a label can be added before any is suggested
     this.#list.whenShown(() => this.#list.focusFirst());
   }
 

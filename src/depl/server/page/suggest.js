@@ -168,7 +168,7 @@ export class Suggest {
   /** What to show when there are no labels. */
   #insteadOfLabels() {
     const [best] = this.#labels;
-    if (this.#above.length) return [];
+    if (this.#above.length || $("list").querySelector(":scope > li:not([hidden])")) return [];
     if (best) {
       const p = best.probability;
       const lower = () => this.threshold.set(Math.floor(100 * p) / 100);

@@ -1,6 +1,6 @@
 // What people decide about labels of a document: accept, reject, add; each can be taken back.
 
-import { $, debounced, h, toast, wording } from "./dom.js";
+import { $, debounced, h, plural, toast, wording } from "./dom.js";
 import { service } from "./api.js";
 import { TYPED } from "./desk.js";
 import { digest, keep, recall } from "./drafts.js";
@@ -149,12 +149,15 @@ class LabelSearch {
 
   async #search(search) {
     this.#searching?.abort();
+    $("attach-none").hidden = true;
     if (!search) return this.#show([]);
     const searching = (this.#searching = new AbortController());
     try {
       const { labels } = await service.labels({ search, limit: FOUND }, searching.signal);
       this.#show(labels);
-      $("live").textContent = labels.length ? `${labels.length} labels found.` : "No label found.";
+      $("live").textContent = labels.length ? `${plural(labels.length, "label")} found.` : "";
+      $("attach-none").hidden = labels.length > 0;
+      $("attach-none").textContent = labels.length ? "" : `No label has “${search}” in its names.`;
     } catch (error) {
       if (error.name !== "AbortError") toast(wording(error));
     }
@@ -168,7 +171,8 @@ class LabelSearch {
         this.#choose(i);
       };
       const about = { id: `attach-${i}`, role: "option", "aria-selected": false, onmousedown: take };
-      return h("li", about, label.name, " ", h("small", { class: "muted" }, label.id));
+      const id = label.id === label.name ? null : h("small", { class: "muted" }, label.id);
+      return h("li", about, label.name, " ", id);
     };
     $("attach-options").replaceChildren(...labels.map(option));
     $("attach-options").hidden = !labels.length;
@@ -188,7 +192,8 @@ class LabelSearch {
   #key(event) {
     const { length } = this.#found;
     if (!length && event.key === "Escape") {
-      $("list").querySelector("button.label[tabindex='0']")?.focus(); // back to the suggestions
+      $("attach").blur(); // even where no suggestion is shown that could have the focus
+      $("list").querySelector("li:not([hidden]) button.label[tabindex='0']")?.focus();
       event.stopPropagation();
     }
     if (!length) return;
@@ -204,6 +209,7 @@ class LabelSearch {
   #choose(i) {
     const label = this.#found[i];
     $("attach").value = "";
+    $("attach-none").hidden = true;
     this.#show([]);
     this.#take(label);
   }

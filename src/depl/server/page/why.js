@@ -15,13 +15,13 @@ const PARTS = {
   characters: [
     "Parts of words",
     "parts of the words of the text, weighed by a linear model",
-    "parts of words of the text",
+    "parts of words",
   ],
-  names: ["Label name", "whether the label's names occur in the text", "its name in the text"],
+  names: ["Label name", "whether the label's names occur in the text", "words of its name in the text"],
   "name coverage": [
     "Words of name",
     "how much of one of the label's names is in the text",
-    "the words of its name",
+    "how much of its name is in the text",
   ],
   classifier: ["Classifier", "a neural classifier", "what the text is about as a whole"],
   retrieval: [
@@ -203,6 +203,8 @@ function inContext(text, [start, end]) {
   );
 }
 
+const listed = (words) => [words.slice(0, -1).join(", "), words.at(-1)].filter(Boolean).join(" and ");
+
 /** The parts of the model in one sentence, for people who do not care for numbers. */
 function inShort(why) {
   const words = (some) => some.map(({ name }) => PARTS[name]?.[2] ?? name);
@@ -210,8 +212,8 @@ function inShort(why) {
   const [first, ...others] = words(ranked.filter(({ contribution }) => contribution > 0));
   const against = words(ranked.filter(({ contribution }) => contribution < 0).reverse());
   if (!first) return "Little speaks for this label.";
-  const also = others.length ? `, and also ${others.join(" and ")}` : "";
-  const but = against.length ? ` Against it: ${against.join(" and ")}.` : "";
+  const also = others.length ? `, and also ${listed(others)}` : "";
+  const but = against.length ? ` Against it: ${listed(against)}.` : "";
   return `What speaks for it most: ${first}${also}.${but}`;
 }
 
