@@ -21,6 +21,8 @@ def make_fusion(work: Work) -> None:
     run, config = work.run, work.config
     held_out, fold = run.slice.held_out, run.slice.fold[run.slice.held_out]
     rankings, counts = held_out_rankings(work), held_out_counts(run)
+    if not run.labels_are_listed:
+        rankings = {x: _of_known_labels(ranking, counts, fold) for x, ranking in rankings.items()}
     fusion = Fusion(
         candidates=config.fusion.candidates,
         head_loss=config.fusion.head_loss,
@@ -69,6 +71,18 @@ def _by_words(work: Work, X: csr_array, fold: NDArray[np.int64]) -> dict[str, Ra
     depth = work.config.fusion.depth
     rankings = {"svm": work.run.rank_held_out(X, fold, depth, work.executor)}
     return rankings | work.run.names().both(X, depth)
+
+
+def _of_known_labels(
+    ranking: Ranking, counts: NDArray[np.int64], fold: NDArray[np.int64]
+) -> Ranking:
+    """Without labels that no other document of a fold carries.
+
+    Where labels come from the documents, such a label is known only because a held-out document
+    carries it; so a name that is found would seem to be right far too often. With 1,200 records of
+    TIB-en, 80 % of the suggestions above the threshold were promised to be right, and 49 % were.
+    """
+    return ranking.keep(counts[fold[:, None], ranking.indices] > 0)
 
 
 def held_out_counts(run: Run) -> NDArray[np.int64]:

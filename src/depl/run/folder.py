@@ -137,17 +137,26 @@ class Run(CheckedFolder):
             return None
         return storage.read_corpus(self.verified("corpus", _ASIDE) / _ASIDE, self.labels)
 
+    @cached_property
+    def labels_are_listed(self) -> bool:
+        """Whether labels come from a list, which some label of no document shows.
+
+        Otherwise they come from the documents: what only new documents carry, the run does not
+        know.
+        """
+        counts = np.bincount(self.Y.indices, minlength=len(self.labels))
+        aside = self.aside()
+        return bool(((counts if aside is None else counts + aside.label_counts) == 0).any())
+
     def labels_of_aside(self) -> list[int]:
         """Labels that are in the run only because documents that were set aside carry them.
 
-        New documents have no such luck: what they alone carry, the run does not know. Measured as
-        known, these labels doubled the score of a table whose labels are mostly on one document.
-        There are none where labels come from a list, which some label of no document shows.
+        Measured as known, these labels doubled the score of a table whose labels are mostly on one
+        document.
         """
-        aside = self.aside()
-        unseen = np.bincount(self.Y.indices, minlength=len(self.labels)) == 0
-        if aside is None or (unseen & (aside.label_counts == 0)).any():
+        if self.labels_are_listed:
             return []
+        unseen = np.bincount(self.Y.indices, minlength=len(self.labels)) == 0
         found: list[int] = np.flatnonzero(unseen).tolist()
         return found
 
