@@ -290,21 +290,27 @@ class FeedbackStore:
             found: int = connection.execute(query).fetchone()[0]
             return found
 
-    def judged(self, version: str) -> tuple[list[float], list[bool]]:
-        """Probabilities of a version's suggestions that were decided, and whether they were right.
+    def judged(self) -> dict[str, set[str]]:
+        """By document, the labels whose suggestion was accepted or rejected.
 
-        A label that was added was no suggestion.
+        Only by people who have done both: whoever only ever accepts may have passed over what is
+        wrong. A label that was added was no suggestion.
         """
         with self._database.reading() as connection:
             if connection is None:
-                return [], []
+                return {}
             rows = connection.execute(
-                "SELECT probability, verdict FROM decisions WHERE run = ?"
-                " AND probability IS NOT NULL AND verdict != 'added'"
-                " AND number NOT IN (SELECT decision FROM undos) ORDER BY number",
-                (version,),
+                "WITH shown AS (SELECT document, label, verdict, person FROM decisions"
+                " WHERE probability IS NOT NULL AND verdict != 'added'"
+                " AND number NOT IN (SELECT decision FROM undos))"
+                " SELECT id, label FROM shown JOIN documents ON documents.number = document"
+                " WHERE person IN (SELECT person FROM shown GROUP BY person"
+                " HAVING count(DISTINCT verdict) = 2)"
             ).fetchall()
-        return [p for p, _ in rows], [verdict == "accepted" for _, verdict in rows]
+        found: dict[str, set[str]] = {}
+        for id, label in rows:
+            found.setdefault(id, set()).add(label)
+        return found
 
     def documents(self) -> list[DecidedDocument]:
         """Every document with a decision in force, as it was last seen, in order of appearance."""

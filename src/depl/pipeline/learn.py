@@ -1,12 +1,12 @@
 """Learning from feedback: the labels that it is about are learnt again, the others stay.
 
 Every call continues from what was learnt before. The tf-idf counts the documents of the feedback
-and takes their words as terms; by it, names are weighed again. A label that many documents carry
-takes in those that have come since; one that few carry, and one whose earlier documents are not
-what they were, is solved on all of them. The SVM on characters, where there is one, learns in the
-same way; its sequences are those of the fit. What an encoder does is in ``learn_vectors``. The
-fusion is that of the fit, but its probabilities are corrected by what people said of those that
-they were shown; thresholds are probabilities, and so they follow.
+and takes their words as terms; by it, names are weighed again. Labels are solved on all documents;
+only one that very many carry takes in those that have come since. The SVM on characters, where
+there is one, learns in the same way; its sequences are those of the fit. What an encoder does is in
+``learn_vectors``. New documents are ranked before anything is learnt from them: by what people said
+of them, the fusion learns what the parts' scores mean now (``depl.fusion.updating``). Thresholds
+are probabilities, and so they follow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from scipy.sparse import csr_array, vstack
 
 from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import RunError
-from depl.fusion.calibration import correction
+from depl.fusion.fusion import Fusion
+from depl.fusion.updating import Foreseen, updated
 from depl.labels.feedback import FeedbackStore
 from depl.labels.feedback_corpus import Taught, taught
 from depl.pipeline.learn_vectors import encode_news
@@ -33,6 +34,7 @@ from depl.pipeline.sparse import token_count, unspoken_terms
 from depl.run.folder import Run
 from depl.run.learned import Documents, Learned, Lesson
 from depl.run.learned_vectors import LearnedVectors
+from depl.run.state import State
 from depl.sparse.characters import CharacterSVM
 from depl.sparse.keywords import Descriptions
 from depl.sparse.names import NameMatch
@@ -40,12 +42,10 @@ from depl.sparse.renewal import Renewal
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.updating import solve_again, take_in, with_rows
+from depl.sparse.weighting import scale
 
-# A label of fewer documents is solved on all of them. If it took the new ones in, nothing would
-# keep its bias from rising: on TIB-en, where most labels are so rare, the SVM then gained nothing
-# from 136 documents (P@5 5.0; fitted again 5.5), and with this 5.6. Those that were only rejected
-# are solved, too: if they take the new documents in, half of the gain in P@5 is lost there.
-_FEW = 10
+_FEW = 1_000_000
+_SPARSE = {"svm", "names", "name coverage", "characters"}  # what needs no encoder
 
 
 def learn(run: Run) -> tuple[Lesson, Taught]:
@@ -78,7 +78,7 @@ def learn(run: Run) -> tuple[Lesson, Taught]:
         )
         if len(news.labels):
             learned, studied = _learned(run, found.corpus, before, studied, news)
-            learned = replace(learned, line=_line(run, before.line))
+            learned = replace(learned, fusion=_fused(run, studied))
             lesson = replace(lesson, seconds=round(time.perf_counter() - start, 2))
             run.learned.keep(learned, studied, lesson, before=number)
     return lesson, found
@@ -107,25 +107,64 @@ def _before(run: Run) -> tuple[int, Learned, Documents]:
     features = run.features()
     none = np.empty(0, np.int64), Descriptions([], [])
     fitted = Learned(features, run.svm(), run.names(), *none, counts, n, run.characters())
+    if run.has("fusion"):
+        fitted = replace(fitted, fusion=run.fitted_fusion())
     return 0, fitted, Documents({}, csr_array((0, len(features.terms_)), dtype=np.float32))
 
 
-def _line(run: Run, before: tuple[float, float]) -> tuple[float, float]:
-    """What corrects probabilities, by the decisions about those that were shown since."""
-    try:
-        version = run.version()
-    except RunError:  # what was shown came from a state that is damaged
-        return before
-    shown, right = FeedbackStore(run.path).judged(version)
-    slope, offset = correction(np.array(shown), np.array(right, bool))
-    return slope * before[0], slope * before[1] + offset
+def _fused(run: Run, studied: Documents) -> Fusion | None:
+    """The fusion with what people said of suggestions; None where the run has none."""
+    if studied.foreseen is None:
+        return None
+    place = {label.id: j for j, label in enumerate(run.labels)}
+    judged = {
+        id: [place[x] for x in said if x in place]
+        for id, said in FeedbackStore(run.path).judged().items()
+    }
+    carried = {id: said.carried for id, said in studied.verdicts.items()}
+    n_fitted = len(run.slice.held_out)
+    return updated(run.fitted_fusion(), n_fitted, studied.foreseen, judged, carried)
+
+
+def _foreseen(
+    run: Run,
+    corpus: Corpus,
+    before: Learned,
+    studied: Documents,
+    news: News,
+    fresh: csr_array,
+    by_characters: csr_array | None,
+) -> Foreseen | None:
+    """What was suggested for all new documents before they were learnt from.
+
+    ``fresh`` has the vectors of texts that were not read before, by the tf-idf from before;
+    ``by_characters`` those of all documents.
+    """
+    fusion = before.fusion
+    if fusion is None:
+        return None
+    unread = np.array(news.texts(corpus, studied).unread, np.int64)
+    new = np.isin(unread, news.appended)
+    places, depth = unread[new], fusion.depth_
+    if set(fusion.parts_) <= _SPARSE:
+        rows = csr_array(fresh[new])
+        rankings = {"svm": before.svm.rank(rows, depth), **before.names.both(rows, depth)}
+        if before.characters is not None and by_characters is not None:
+            ranked = before.characters.svm.rank(csr_array(by_characters[places]), depth)
+            rankings["characters"] = ranked
+    else:
+        state = State.load(run, fusion.parts_)
+        rankings = state.rank([corpus.texts[i] for i in places], depth)
+    ids, Y = [corpus.ids[i] for i in places], csr_array(corpus.Y[places])
+    later = Foreseen.of(fusion, rankings, before.train_counts, ids, Y)
+    return (studied.foreseen or Foreseen.none(fusion)).then(later, news.verdicts)
 
 
 def _learned(
     run: Run, corpus: Corpus, before: Learned, studied: Documents, news: News
 ) -> tuple[Learned, Documents]:
     """What is known with the news, and from which documents."""
-    features, X = _counted(run, corpus, before.features, studied, news)
+    features, X, fresh = _counted(run, corpus, before.features, studied, news)
     renewal = Renewal(before.features.idf_, features)
     svm = before.svm.over_other_terms(renewal.weights)
     svm = _updated(svm, X, corpus.Y, before.train_counts, news)
@@ -150,7 +189,8 @@ def _learned(
     counts = corpus.label_counts, len(corpus)
     learned = Learned(features, svm, names, labels, described, *counts, characters, vectors)
     by_characters = None if Z is None else csr_array(Z[news.places])
-    return learned, Documents(news.verdicts, csr_array(X[news.places]), by_characters)
+    foreseen = _foreseen(run, corpus, before, studied, news, fresh, Z)
+    return learned, Documents(news.verdicts, csr_array(X[news.places]), by_characters, foreseen)
 
 
 def _updated(
@@ -188,8 +228,11 @@ def _by_characters(
 
 def _counted(
     run: Run, corpus: Corpus, before: TfidfFeatures, studied: Documents, news: News
-) -> tuple[TfidfFeatures, csr_array]:
-    """The tf-idf of all documents, and their vectors; texts that were seen are not read again."""
+) -> tuple[TfidfFeatures, csr_array, csr_array]:
+    """The tf-idf of all documents, and their vectors; and of texts not seen before, by the old one.
+
+    Texts that were seen are not read again.
+    """
     texts = news.texts(corpus, studied)
     wide, fresh = before.transform_all([corpus.texts[i] for i in texts.unread])
     seen, old = csr_array(studied.vectors[texts.seen]), run.train_vectors()
@@ -201,7 +244,9 @@ def _counted(
         Renewal(before.idf_, features).rows(seen), Renewal(wide.idf_, features).rows(fresh)
     )
     X = Renewal(run.idf(), features).rows(old)
-    return features, _with_documents(X, len(corpus), news.reworded, own)
+    X = _with_documents(X, len(corpus), news.reworded, own)
+    known = csr_array(fresh[:, : len(before.terms_)])
+    return features, X, scale(known, np.ones(len(before.terms_), np.float32), before.paired())
 
 
 def _with_documents(X: csr_array, n: int, places: NDArray[np.int64], rows: csr_array) -> csr_array:
