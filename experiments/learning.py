@@ -1,7 +1,7 @@
 """How much of the gain of retraining is learnt from feedback that arrives in portions.
 
     python experiments/learning.py CORPUS --out FOLDER [--documents 4000] [--portions 10]
-        [--config sparse] [--others 3000]
+        [--config sparse] [--others 3000] [--swap]
 
 Takes every n-th training document in the order of their ids and fits a run on the first half. The
 second half arrives in portions: the suggestions for each document are accepted or rejected, and
@@ -14,7 +14,8 @@ not count.
 Writes learning.json into FOLDER after every portion, and prints the means of all portions. A second
 call continues where the first stopped; ``--most`` stops after so many portions. A portion is small:
 with ``--others`` the runs after the last one also label so many documents of the later half which
-none of them has seen.
+none of them has seen. With ``--swap`` these are labelled by the learned run with one piece of the
+retrained one at a time, too: what learning lacks is in the pieces that help.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--portions", type=int, default=10)
     parser.add_argument("--most", type=int, default=1_000, help="portions to do in this call")
     parser.add_argument("--others", type=int, default=0, help="documents to measure the last on")
+    parser.add_argument("--swap", action="store_true", help="with --others: which piece lacks what")
     parser.add_argument("--config", default="sparse", help="sparse, cpu-frozen or small-gpu")
     parser.add_argument("--set", nargs="*", default=[], help="settings, as SECTION.KEY=VALUE")
     args = parser.parse_args()
@@ -92,11 +94,11 @@ def main() -> None:
         drawn = np.random.default_rng(0).permutation(later)[: args.others]
         seen, test = corpus.subset(np.concatenate([half, *rest[:number]])), train.subset(drawn)
         names = {"stale": "stale", **{x: f"{x}-{number}" for x in ("learned", "retrained")}}
-        wide = [
-            {**row, **scores(depl.Classifier.load(args.out / names[row["run"]]), seen, test)}
-            for row in rows[-3:]
-        ]
+        models = {x: depl.Classifier.load(args.out / name) for x, name in names.items()}
+        wide = [{**row, **scores(models[row["run"]], seen, test)} for row in rows[-3:]]
         print_table(wide, f"{len(test)} other documents, after {number} portions")
+        if args.swap:
+            print_swaps(models["learned"], models["retrained"], seen, test)
 
 
 def portions(n: int, fed: int) -> list[np.ndarray]:
@@ -135,10 +137,17 @@ def give(run: Run, corpus: depl.Corpus, model: depl.Classifier) -> None:
 
 def scores(model: depl.Classifier, seen: depl.Corpus, test: depl.Corpus) -> dict[str, float]:
     """The measures of one run on one portion, in percent."""
+    return measures(model.predict(test.texts, k=10), model.labels, seen, test)
+
+
+def measures(
+    ranking: depl.Ranking, labels: depl.LabelSet, seen: depl.Corpus, test: depl.Corpus
+) -> dict[str, float]:
+    """The measures of a ranking of the test documents, in percent."""
     report = evaluate_known(
-        model.predict(test.texts, k=10),
+        ranking,
         test,
-        labels=model.labels,
+        labels=labels,
         train_counts=seen.label_counts,
         n_train=len(seen),
         probabilities=True,
@@ -147,6 +156,22 @@ def scores(model: depl.Classifier, seen: depl.Corpus, test: depl.Corpus) -> dict
     found["tail"] = report.bands[TAIL]["macroF1@5"]
     found["ECE"] = report.scores["ECE@5"]
     return {name: round(float(value), 2) for name, value in found.items()}
+
+
+def print_swaps(
+    learned: depl.Classifier, retrained: depl.Classifier, seen: depl.Corpus, test: depl.Corpus
+) -> None:
+    """The learned run with one piece of the retrained one at a time."""
+    mine, theirs = learned.parts(test.texts), retrained.parts(test.texts)
+    pieces = {"": (mine, learned.fusion)}
+    pieces |= {name: ({**mine, name: theirs[name]}, learned.fusion) for name in mine}
+    pieces |= {"all parts": (theirs, learned.fusion), "fusion": (mine, retrained.fusion)}
+    print("| learned, but from the retrained run | " + " | ".join(MEASURES) + " |")
+    print("|" + " --- |" * (1 + len(MEASURES)))
+    for name, (parts, fusion) in pieces.items():
+        ranking = fusion.rank(parts, learned.train_counts, 10)
+        found = measures(ranking, learned.labels, seen, test)
+        print(f"| {name or 'nothing'} | " + " | ".join(f"{found[x]:.2f}" for x in MEASURES) + " |")
 
 
 def print_table(rows: list[dict], what: str) -> None:

@@ -28,17 +28,15 @@ from scipy.sparse import csr_array, vstack
 
 from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import RunError
-from depl.fusion.fusion import Fusion
-from depl.fusion.updating import Foreseen, updated
 from depl.labels.feedback import FeedbackStore
 from depl.labels.feedback_corpus import Taught, taught
+from depl.pipeline.learn_fusion import foreseen, fused
 from depl.pipeline.learn_vectors import encode_news
 from depl.pipeline.news import News, news_since
 from depl.pipeline.sparse import token_count, unspoken_terms
 from depl.run.folder import Run
 from depl.run.learned import Documents, Learned, Lesson
 from depl.run.learned_vectors import LearnedVectors
-from depl.run.state import State
 from depl.sparse.characters import CharacterSVM
 from depl.sparse.keywords import Descriptions
 from depl.sparse.names import NameMatch
@@ -46,8 +44,6 @@ from depl.sparse.renewal import Renewal
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.updating import solve_again, with_rows
 from depl.sparse.weighting import scale
-
-_SPARSE = {"svm", "names", "name coverage", "characters"}  # what needs no encoder
 
 
 def learn(run: Run) -> tuple[Lesson, Taught]:
@@ -80,7 +76,7 @@ def learn(run: Run) -> tuple[Lesson, Taught]:
         )
         if len(news.labels):
             learned, studied = _learned(run, found.corpus, before, studied, news)
-            learned = replace(learned, fusion=_fused(run, studied))
+            learned = replace(learned, fusion=fused(run, studied))
             lesson = replace(lesson, seconds=round(time.perf_counter() - start, 2))
             run.learned.keep(learned, studied, lesson, before=number)
     return lesson, found
@@ -114,55 +110,6 @@ def _before(run: Run) -> tuple[int, Learned, Documents]:
     return 0, fitted, Documents({}, csr_array((0, len(features.terms_)), dtype=np.float32))
 
 
-def _fused(run: Run, studied: Documents) -> Fusion | None:
-    """The fusion with what people said of suggestions; None where the run has none."""
-    if studied.foreseen is None:
-        return None
-    judged = {
-        id: {run.labels.get(x) for x in said} - {-1}
-        for id, said in FeedbackStore(run.path).judged().items()
-    }
-    carried = {id: said.carried for id, said in studied.verdicts.items()}
-    n_fitted = len(run.slice.held_out)
-    return updated(run.fitted_fusion(), n_fitted, studied.foreseen, judged, carried)
-
-
-def _foreseen(
-    run: Run,
-    corpus: Corpus,
-    before: Learned,
-    studied: Documents,
-    news: News,
-    fresh: csr_array,
-    by_characters: csr_array | None,
-) -> Foreseen | None:
-    """What was suggested for all new documents before they were learnt from.
-
-    ``fresh`` has the vectors of texts that were not read before, by the tf-idf from before;
-    ``by_characters`` those of all documents.
-    """
-    fusion = before.fusion
-    if fusion is None:
-        return None
-    unread = np.array(news.texts(corpus, studied).unread, np.int64)
-    new = np.isin(unread, news.appended)
-    places, depth = unread[new], fusion.depth_
-    if set(fusion.parts_) <= _SPARSE:
-        rows = csr_array(fresh[new])
-        rankings = {"svm": before.svm.rank(rows, depth), **before.names.both(rows, depth)}
-        if before.characters is not None and by_characters is not None:
-            ranked = before.characters.svm.rank(csr_array(by_characters[places]), depth)
-            rankings["characters"] = ranked
-    else:
-        state = State.load(run, fusion.parts_)
-        rankings = state.rank([corpus.texts[i] for i in places], depth)
-    ids, Y = [corpus.ids[i] for i in places], csr_array(corpus.Y[places])
-    later = Foreseen.of(fusion, rankings, before.train_counts, ids, Y)
-    had = {id: said.digest for id, said in studied.verdicts.items()}
-    same = {id for id, said in news.verdicts.items() if had.get(id, said.digest) == said.digest}
-    return (studied.foreseen or Foreseen.none(fusion)).then(later, same)
-
-
 def _learned(
     run: Run, corpus: Corpus, before: Learned, studied: Documents, news: News
 ) -> tuple[Learned, Documents]:
@@ -192,8 +139,8 @@ def _learned(
     counts = corpus.label_counts, len(corpus)
     learned = Learned(features, svm, names, labels, described, *counts, characters, vectors)
     by_characters = None if Z is None else csr_array(Z[news.places])
-    foreseen = _foreseen(run, corpus, before, studied, news, fresh, Z)
-    return learned, Documents(news.verdicts, csr_array(X[news.places]), by_characters, foreseen)
+    seen = foreseen(run, corpus, before, studied, news, fresh, Z)
+    return learned, Documents(news.verdicts, csr_array(X[news.places]), by_characters, seen)
 
 
 def _by_characters(
