@@ -100,8 +100,10 @@ def test_suggestions_are_judged_by_people_who_accept_and_reject(store):
     assert store.judged() == {}  # nobody has rejected a suggestion
     store.add(BEES, [Decision("17", "rejected", 0.6)], id="bees", by="Ada")
     found = store.judged()
-    assert found.pop("bees") == {"17"}
-    assert sorted(map(sorted, found.values())) == [["2560"], ["77"]]
+    assert found.pop("bees") == ({"17"}, True)
+    assert sorted(found.values()) == [({"2560"}, True), ({"77"}, True)]
+    store.undo(2)  # she has added nothing
+    assert store.judged()["bees"] == ({"17"}, False)
     store.undo(store.last().number)
     assert store.judged() == {}
 

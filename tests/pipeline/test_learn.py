@@ -206,6 +206,7 @@ def go_through(path, texts, by="Ada"):
     """Judge all suggestions for some texts: only those of the label 4512 are right."""
     model = Classifier.load(path)
     store = FeedbackStore(path, model.version)
+    store.add("The bottling of wine", [Decision("17", "added")], id="train-1", by=by)
     for text, shown in zip(texts, model.predict(texts, 12).rows(model.labels), strict=True):
         right = [x.id == "4512" for x, _ in shown]
         decisions = [
@@ -237,9 +238,10 @@ def test_the_fusion_learns_from_what_was_suggested_before(own_run):
             assert foreseen.log_odds[mine] == pytest.approx(own, abs=1e-5)
         judged = dict.fromkeys(foreseen.ids, range(12))
         carried = dict.fromkeys(foreseen.ids, (model.labels.index("4512"),))
-        new = updated(fitted, len(run.slice.held_out), foreseen, judged, carried)
+        new = updated(fitted, len(run.slice.held_out), foreseen, judged, foreseen.ids, carried)
         assert run.fusion().line == pytest.approx(new.line)
         assert run.fusion().log_odds(X) == pytest.approx(new.log_odds(X))
+        assert not np.allclose(new.log_odds(X), fitted.log_odds(X))
     assert new.line != fitted.line
     run.learned.undo(), run.learned.undo()
     assert run.fusion().line == fitted.line

@@ -13,11 +13,13 @@ before they learnt from them. So for each new document the candidates are kept a
 - a slope and an offset of the log-odds, from probabilities that were given beforehand. A correction
   by the latest documents, on top of the last correction, followed them too far: on debtags, whose
   documents come in the order of their names, it had a calibration error of 6.2 % on others; this
-  one has 2.7.
+  one has 2.8.
 
 What people said of a suggestion counts; where they judged five of a document's suggestions, all
 other candidates that it does not carry are known to be wrong, as in a fit. Somebody who only ever
-accepts, or only rejects, leaves open what the rest is.
+accepts, or only rejects, leaves open what the rest is, and somebody who never adds a label what is
+missing: if the documents of such people counted as complete, the calibration error on EURLEX57K
+would be 9.0 % instead of 2.8.
 """
 
 from __future__ import annotations
@@ -142,6 +144,7 @@ def updated(
     n_fitted: int,
     foreseen: Foreseen,
     judged: Mapping[str, Collection[int]],
+    completed: Collection[str],
     carried_by: Mapping[str, Collection[int]],
 ) -> Fusion:
     """A fusion that knows what people said of the documents of the feedback.
@@ -156,11 +159,16 @@ def updated(
         The documents' candidates.
     judged : mapping of str to collection of int
         By document, the labels that somebody accepted or rejected as suggestions.
+    completed : collection of str
+        The documents that lack no label, if enough of their suggestions were judged.
     carried_by : mapping of str to collection of int
         By document, the labels that it carries.
     """
     said = [judged.get(id, ()) for id in foreseen.ids]
-    whole = np.array([len(x) >= _THROUGH for x in said], bool)
+    enough = [
+        id in completed and len(x) >= _THROUGH for id, x in zip(foreseen.ids, said, strict=True)
+    ]
+    whole = np.array(enough, bool)
     through = np.repeat(whole, np.diff(foreseen.ends))
     known = through | foreseen.among(said)
     true = foreseen.among([carried_by.get(id, ()) for id in foreseen.ids])

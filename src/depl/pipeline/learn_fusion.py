@@ -68,10 +68,9 @@ def fused(run: Run, studied: Documents) -> Fusion | None:
     """The fusion with what people said of suggestions; None where the run has none."""
     if studied.foreseen is None:
         return None
-    judged = {
-        id: {run.labels.get(x) for x in said} - {-1}
-        for id, said in FeedbackStore(run.path).judged().items()
-    }
+    said = FeedbackStore(run.path).judged()
+    judged = {id: {run.labels.get(x) for x in known.labels} - {-1} for id, known in said.items()}
+    completed = {id for id, known in said.items() if known.completed}
     carried = {id: said.carried for id, said in studied.verdicts.items()}
     n_fitted = len(run.slice.held_out)
-    return updated(run.fitted_fusion(), n_fitted, studied.foreseen, judged, carried)
+    return updated(run.fitted_fusion(), n_fitted, studied.foreseen, judged, completed, carried)
