@@ -1,7 +1,7 @@
 """How much of the gain of retraining is learnt from feedback that arrives in portions.
 
     python experiments/learning.py CORPUS --out FOLDER [--documents 4000] [--portions 10]
-        [--config sparse] [--others 3000]
+        [--config sparse] [--others 3000] [--swap] [--people all]
 
 Takes every n-th training document in the order of their ids and fits a run on the first half. The
 second half arrives in portions: the suggestions for each document are accepted or rejected, and
@@ -14,7 +14,9 @@ not count.
 Writes learning.json into FOLDER after every portion, and prints the means of all portions. A second
 call continues where the first stopped; ``--most`` stops after so many portions. A portion is small:
 with ``--others`` the runs after the last one also label so many documents of the later half which
-none of them has seen.
+none of them has seen. With ``--swap`` these are labelled by the learned run with one piece of the
+retrained one at a time, too: what learning lacks is in the pieces that help. ``--people judge``:
+people who add nothing, and with ``accept`` none who rejects anything.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import argparse
 import json
 import shutil
 import time
+from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,12 +33,13 @@ import numpy as np
 
 import depl
 from depl.evaluation.scores import evaluate_known
-from depl.labels.feedback import Decision, FeedbackStore
+from depl.labels.feedback import VERDICTS, Decision, FeedbackStore
 from depl.pipeline.fit import fit
 from depl.pipeline.learn import learn
 from depl.run.folder import Run
 
 MEASURES = ("P@5", "PSP@5", "tail", "ECE")
+PEOPLE = {"all": VERDICTS, "judge": ("accepted", "rejected"), "accept": ("accepted",)}
 TAIL = "1-9"  # the band whose macro-F1@5 is the tail's
 
 
@@ -48,6 +52,8 @@ def main() -> None:
     parser.add_argument("--portions", type=int, default=10)
     parser.add_argument("--most", type=int, default=1_000, help="portions to do in this call")
     parser.add_argument("--others", type=int, default=0, help="documents to measure the last on")
+    parser.add_argument("--people", choices=PEOPLE, default="all", help="what they tell")
+    parser.add_argument("--swap", action="store_true", help="with --others: which piece lacks what")
     parser.add_argument("--config", default="sparse", help="sparse, cpu-frozen or small-gpu")
     parser.add_argument("--set", nargs="*", default=[], help="settings, as SECTION.KEY=VALUE")
     args = parser.parse_args()
@@ -72,7 +78,7 @@ def main() -> None:
             shutil.rmtree(path, ignore_errors=True)
         before = args.out / f"learned-{number - 1}" if number > 1 else stale
         run = Run(shutil.copytree(before, learned))
-        give(run, corpus.subset(arrived), depl.Classifier.load(before))
+        give(run, corpus.subset(arrived), depl.Classifier.load(before), PEOPLE[args.people])
         seen = corpus.subset(np.concatenate([half, *rest[:number]]))
         _, learning = timed(lambda run=run: learn(run))
         _, retraining = timed(lambda seen=seen, to=again: fit(seen, to, config))
@@ -92,11 +98,11 @@ def main() -> None:
         drawn = np.random.default_rng(0).permutation(later)[: args.others]
         seen, test = corpus.subset(np.concatenate([half, *rest[:number]])), train.subset(drawn)
         names = {"stale": "stale", **{x: f"{x}-{number}" for x in ("learned", "retrained")}}
-        wide = [
-            {**row, **scores(depl.Classifier.load(args.out / names[row["run"]]), seen, test)}
-            for row in rows[-3:]
-        ]
+        models = {x: depl.Classifier.load(args.out / name) for x, name in names.items()}
+        wide = [{**row, **scores(models[row["run"]], seen, test)} for row in rows[-3:]]
         print_table(wide, f"{len(test)} other documents, after {number} portions")
+        if args.swap:
+            print_swaps(models["learned"], models["retrained"], seen, test)
 
 
 def portions(n: int, fed: int) -> list[np.ndarray]:
@@ -118,8 +124,16 @@ def timed(act):
     return act(), time.process_time() - start
 
 
-def give(run: Run, corpus: depl.Corpus, model: depl.Classifier) -> None:
-    """Accept and reject the first five suggestions of every document, and add what is missing."""
+def give(
+    run: Run,
+    corpus: depl.Corpus,
+    model: depl.Classifier,
+    verdicts: Collection[str] = VERDICTS,
+) -> None:
+    """Accept and reject the first five suggestions of every document, and add what is missing.
+
+    Only decisions of these verdicts are given.
+    """
     store = FeedbackStore(run.path, run.version())
     shown = model.predict(corpus.texts, k=5).rows(model.labels)
     for id, text, row, suggested in zip(corpus.ids, corpus.texts, corpus.Y, shown, strict=True):
@@ -130,15 +144,24 @@ def give(run: Run, corpus: depl.Corpus, model: depl.Classifier) -> None:
         ]
         missing = [x for x in true if x not in {label.id for label, _ in suggested}]
         decisions += [Decision(x, "added") for x in missing]
-        store.add(text, decisions, id=id)
+        decisions = [x for x in decisions if x.verdict in verdicts]
+        if decisions:
+            store.add(text, decisions, id=id)
 
 
 def scores(model: depl.Classifier, seen: depl.Corpus, test: depl.Corpus) -> dict[str, float]:
     """The measures of one run on one portion, in percent."""
+    return measures(model.predict(test.texts, k=10), model.labels, seen, test)
+
+
+def measures(
+    ranking: depl.Ranking, labels: depl.LabelSet, seen: depl.Corpus, test: depl.Corpus
+) -> dict[str, float]:
+    """The measures of a ranking of the test documents, in percent."""
     report = evaluate_known(
-        model.predict(test.texts, k=10),
+        ranking,
         test,
-        labels=model.labels,
+        labels=labels,
         train_counts=seen.label_counts,
         n_train=len(seen),
         probabilities=True,
@@ -147,6 +170,22 @@ def scores(model: depl.Classifier, seen: depl.Corpus, test: depl.Corpus) -> dict
     found["tail"] = report.bands[TAIL]["macroF1@5"]
     found["ECE"] = report.scores["ECE@5"]
     return {name: round(float(value), 2) for name, value in found.items()}
+
+
+def print_swaps(
+    learned: depl.Classifier, retrained: depl.Classifier, seen: depl.Corpus, test: depl.Corpus
+) -> None:
+    """The learned run with one piece of the retrained one at a time."""
+    mine, theirs = learned.parts(test.texts), retrained.parts(test.texts)
+    pieces = {"": (mine, learned.fusion)}
+    pieces |= {name: ({**mine, name: theirs[name]}, learned.fusion) for name in mine}
+    pieces |= {"all parts": (theirs, learned.fusion), "fusion": (mine, retrained.fusion)}
+    print("| learned, but from the retrained run | " + " | ".join(MEASURES) + " |")
+    print("|" + " --- |" * (1 + len(MEASURES)))
+    for name, (parts, fusion) in pieces.items():
+        ranking = fusion.rank(parts, learned.train_counts, 10)
+        found = measures(ranking, learned.labels, seen, test)
+        print(f"| {name or 'nothing'} | " + " | ".join(f"{found[x]:.2f}" for x in MEASURES) + " |")
 
 
 def print_table(rows: list[dict], what: str) -> None:

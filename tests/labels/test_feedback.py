@@ -93,6 +93,21 @@ def test_history_by_document_and_label_in_pages(store):
     assert (store.count(), store.count(document="d1"), store.count(label="none")) == (7, 3, 0)
 
 
+def test_suggestions_are_judged_by_people_who_accept_and_reject(store):
+    store.add(WINE, [Decision("2560", "accepted", 0.9), Decision("17", "added", 0.1)], by="Ada")
+    store.add(WINE, [Decision("77", "accepted", 0.8)], by="Bob")
+    store.add(BEES, [Decision("77", "accepted", 0.7), Decision("4", "rejected")], by="Ada")
+    assert store.judged() == {}  # nobody has rejected a suggestion
+    store.add(BEES, [Decision("17", "rejected", 0.6)], id="bees", by="Ada")
+    found = store.judged()
+    assert found.pop("bees") == ({"17"}, True)
+    assert sorted(found.values()) == [({"2560"}, True), ({"77"}, True)]
+    store.undo(2)  # she has added nothing
+    assert store.judged()["bees"] == ({"17"}, False)
+    store.undo(store.last().number)
+    assert store.judged() == {}
+
+
 VERDICTS = st.sampled_from(["accepted", "rejected", "added"])
 STEPS = st.lists(
     st.one_of(

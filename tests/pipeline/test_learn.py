@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from scipy.special import logit
 from sklearn.svm import LinearSVC
 from typer.testing import CliRunner
 
 from depl import Classifier
 from depl.cli.app import app
 from depl.core.errors import RunError
-from depl.fusion.calibration import correction
+from depl.fusion.candidates import candidate_pairs
 from depl.fusion.fusion import Fusion
+from depl.fusion.updating import updated
 from depl.labels.feedback import Decision, FeedbackStore
 from depl.pipeline.fit import fit
 from depl.pipeline.learn import learn
@@ -26,7 +27,6 @@ from depl.sparse.names import names_and_owners
 from depl.sparse.renewal import Renewal
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
-from depl.sparse.updating import take_in
 
 # In words that no training document has, and in no pair of words that one of them has.
 BEES = (
@@ -115,26 +115,10 @@ def test_the_svm_on_characters_learns_too(run, dataset):
     expected = OneVsAllSVM(**settings).fit(X, csr_array(Y[:, affected]))
     found, fitted = part.svm.weights_[affected].toarray(), expected.weights_.toarray()
     both = (found != 0) & (fitted != 0)
-    assert found[both] == pytest.approx(fitted[both], abs=0.02)
-    assert np.abs(found - fitted)[~both].max() < part.svm.cull + 0.02  # dropped by one of them
-    assert part.svm.bias_[affected] == pytest.approx(expected.bias_, abs=0.02)
+    assert found[both] == pytest.approx(fitted[both], abs=0.04)
+    assert np.abs(found - fitted)[~both].max() < part.svm.cull + 0.04  # dropped by one of them
+    assert part.svm.bias_[affected] == pytest.approx(expected.bias_, abs=0.04)
     assert np.abs(found - before.svm.weights_[affected].toarray()).max() > 0.1
-
-
-def test_a_label_of_many_documents_takes_new_ones_in(run, monkeypatch):
-    monkeypatch.setattr("depl.pipeline.learn._FEW", 1)
-    before = Classifier.load(run.path)
-    learn(run)
-    after = Classifier.load(run.path)
-    j = after.labels.index("1590")
-    moved = before.svm.over_other_terms(Renewal(before.features.idf_, after.features).weights)
-    new = csr_array((3, 1), dtype=np.float32)  # it was rejected for all three
-    counts = before.train_counts[[j]]
-    expected = take_in(moved, np.array([j]), after.features.transform(BEES), new, counts)
-    assert after.svm.weights_[[j]].toarray() == pytest.approx(
-        expected.weights_[[j]].toarray(), abs=1e-6
-    )
-    assert after.svm.bias_[j] == pytest.approx(expected.bias_[j], abs=1e-6)
 
 
 def test_what_was_learnt_is_suggested_and_described(run):
@@ -218,33 +202,76 @@ def test_portions_are_learnt_as_all_of_it_at_once_is(run):
     assert ranked[0] == pytest.approx(ranked[1], abs=0.05)
 
 
-def test_probabilities_are_corrected_by_what_was_said_of_those_that_were_shown(run):
-    store, shown = FeedbackStore(run.path, run.version()), [0.9, 0.8, 0.7, 0.9, 0.6, 0.8]
-    for i, p in enumerate(shown):
-        verdict = "accepted" if i == 0 else "rejected"
-        store.add(f"{PLANES} {i}", [Decision("4512", verdict, p), Decision("77", "added", 0.1)])
-    FeedbackStore(run.path, "another version").add("x", [Decision("17", "accepted", 0.2)])
+def go_through(path, texts, by="Ada"):
+    """Judge all suggestions for some texts: only those of the label 4512 are right."""
+    model = Classifier.load(path)
+    store = FeedbackStore(path, model.version)
+    store.add("The bottling of wine", [Decision("17", "added")], id="train-1", by=by)
+    for text, shown in zip(texts, model.predict(texts, 12).rows(model.labels), strict=True):
+        right = [x.id == "4512" for x, _ in shown]
+        decisions = [
+            Decision(x.id, "accepted" if yes else "rejected", float(p))
+            for (x, p), yes in zip(shown, right, strict=True)
+        ]
+        store.add(text, decisions, by=by)
+
+
+def test_the_fusion_learns_from_what_was_suggested_before(own_run):
+    texts = [[f"{PLANES} {i} {word}" for i in range(3)] for word in ("wine", "olive zeppelins")]
+    run, fitted = Run(own_run), Fusion.load(own_run / "fusion")
+    expected = []
+    for number, some in enumerate(texts, 1):
+        model = Classifier.load(own_run)
+        parts = model.state.rank(some, model.fusion.depth_)
+        rows, labels, X = candidate_pairs(parts, fitted.candidates, model.train_counts)
+        log_odds = model.fusion.log_odds(X)
+        expected += [
+            dict(zip(labels[rows == i], log_odds[rows == i], strict=True)) for i in (0, 1, 2)
+        ]
+        go_through(own_run, some)
+        learn(run)
+        foreseen = run.learned.documents(number).foreseen
+        assert len(foreseen.ids) == 3 * number
+        for i, by_label in enumerate(expected):
+            mine = slice(*foreseen.ends[i : i + 2])
+            own = [by_label[j] for j in foreseen.labels[mine]]
+            assert foreseen.log_odds[mine] == pytest.approx(own, abs=1e-5)
+        judged = dict.fromkeys(foreseen.ids, range(12))
+        carried = dict.fromkeys(foreseen.ids, (model.labels.index("4512"),))
+        new = updated(fitted, len(run.slice.held_out), foreseen, judged, foreseen.ids, carried)
+        assert run.fusion().line == pytest.approx(new.line)
+        assert run.fusion().log_odds(X) == pytest.approx(new.log_odds(X))
+        assert not np.allclose(new.log_odds(X), fitted.log_odds(X))
+    assert new.line != fitted.line
+    run.learned.undo(), run.learned.undo()
+    assert run.fusion().line == fitted.line
+
+
+def test_whoever_only_accepts_or_rejects_teaches_the_fusion_nothing(own_run):
+    fitted = Fusion.load(own_run / "fusion")
+    for i, verdict in enumerate(["accepted", "rejected"]):
+        said = [Decision(x, verdict, 0.9) for x in ("4512", "17", "2560", "1590", "77")]
+        FeedbackStore(own_run).add(f"{PLANES} {i}", said, by=verdict)
+    learn(Run(own_run))
+    assert Run(own_run).fusion().line == fitted.line
+    store = FeedbackStore(own_run)
+    store.add(f"{PLANES} 2", [Decision("17", "rejected", 0.9)], by="accepted")  # not any more
+    learn(Run(own_run))
+    assert Run(own_run).fusion().line != fitted.line
+    store.undo(store.last().number)
+    learn(Run(own_run))
+    assert Run(own_run).fusion().line == fitted.line
+
+
+def test_a_state_of_another_layout_is_not_used_and_learnt_again(run):
     learn(run)
-    slope, offset = correction(np.array(shown), np.arange(6) == 0)
-    assert run.learned.line(1) == pytest.approx((slope, offset))
-    assert offset < 0
-    own = Fusion.load(run.path / "fusion")
-    state = Classifier.load(run.path).state
-    parts = state.rank([PLANES], own.depth_)
-    before, after = (x.rank(parts, state.train_counts, 5) for x in (own, run.fusion()))
-    assert after.indices.tolist() == before.indices.tolist()
-    expected = slope * logit(before.scores) + offset
-    assert logit(after.scores) == pytest.approx(expected, abs=1e-3)
-    # What is shown from now on is corrected further; what was shown counts once.
-    store = FeedbackStore(run.path, run.version())
-    for verdict, p in (("accepted", 0.5), ("rejected", 0.5)):
-        store.add(f"{PLANES} {verdict}", [Decision("4512", verdict, p)])
+    facts = run.path / "learned" / "1" / "learned.json"
+    facts.write_text(facts.read_text().replace('"layout": 4', '"layout": 3'))
+    pointer = {"current": 1, "facts": hashlib.sha256(facts.read_bytes()).hexdigest()}
+    (run.path / "learned" / "current.json").write_text(json.dumps(pointer))
+    assert Classifier.load(run.path).n_train == 48
     learn(run)
-    again = correction(np.array([0.5, 0.5]), np.array([True, False]))
-    line = again[0] * slope, again[0] * offset + again[1]
-    assert run.learned.line(2) == pytest.approx(line)
-    run.learned.undo()
-    assert run.fusion()._line == own.recalibrated(slope, offset)._line
+    assert (run.learned.current(), Classifier.load(run.path).n_train) == (2, 51)
 
 
 def test_a_state_that_is_not_pointed_to_is_not_used(run):

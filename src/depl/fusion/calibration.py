@@ -13,9 +13,9 @@ from depl.core.ranking import Ranking
 from depl.evaluation.metrics import Floats, Hits
 from depl.evaluation.reliability import reliability
 
-# How far slope and offset of a correction may be expected to move. On ten portions of 68 documents
-# of EURLEX57K's training split, 0.1 left a calibration error of 6.7 %, 0.2 of 6.9, 0.5 of 7.0, and
-# no correction of 7.3.
+# How far slope and offset of a correction may be expected to move. After ten portions of 68
+# documents of feedback, 0.1 left a calibration error of 3.7 % on 3,000 other documents of EURLEX57K
+# and of 2.6 on TIB-en; 0.2 and 0.3 of 3.6 and 2.8, and they trust a few decisions more.
 _NEAR = 0.1
 
 
@@ -65,24 +65,29 @@ def logistic_line(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> tup
     return slope, float(line[1]) - slope * middle
 
 
-def correction(probability: NDArray[np.floating], right: NDArray[np.bool_]) -> tuple[float, float]:
+def correction(
+    probability: NDArray[np.floating],
+    right: NDArray[np.bool_],
+    weight: NDArray[np.floating] | None = None,
+) -> tuple[float, float]:
     """Slope and offset that correct the log-odds of suggestions by what people said of them.
 
     They stay near 1 and 0 unless many decisions say otherwise: people look at some suggestions and
     pass over others. Decisions of one kind only, as of somebody who accepts what is right and
-    leaves the rest, say nothing.
+    leaves the rest, say nothing. ``weight`` says how many suggestions each stands for.
     """
     if right.all() or not right.any():
         return 1.0, 0.0
     x = logit(np.clip(np.asarray(probability, np.float64), 1e-4, 1 - 1e-4))
     sign = np.where(right, 1.0, -1.0)
+    weight = np.ones(len(x)) if weight is None else np.asarray(weight, np.float64)
 
     def loss(line: Floats) -> tuple[float, Floats]:
         margin = sign * (line[0] * x + line[1])
-        pull = -sign * expit(-margin)
+        pull = -weight * sign * expit(-margin)
         far = (line - (1.0, 0.0)) / _NEAR
         gradient = np.array([(pull * x).sum(), pull.sum()]) + far / _NEAR
-        return np.logaddexp(0.0, -margin).sum() + 0.5 * (far**2).sum(), gradient
+        return (weight * np.logaddexp(0.0, -margin)).sum() + 0.5 * (far**2).sum(), gradient
 
     slope, offset = minimise(loss, np.array([1.0, 0.0]), [(0.1, None), (None, None)])
     return float(slope), float(offset)

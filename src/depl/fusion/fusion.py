@@ -295,6 +295,26 @@ class Fusion:
         blocks = map_in_threads(rank_block, range(0, n, _BLOCK), self.n_threads)
         return Ranking.concatenate(list(blocks))
 
+    @property
+    def line(self) -> tuple[float, float]:
+        """Slope and offset that make log-odds those of the probabilities."""
+        self._check_fitted()
+        return self._line
+
+    def log_odds(self, X: NDArray[np.float32]) -> Floats:
+        """What the order goes by; the scores of a single part where that was chosen."""
+        self._check_fitted()
+        if self.chosen_ != FUSION:
+            return X[:, self.parts_.index(self.chosen_)].astype(np.float64)
+        return self._trees.log_odds(X)
+
+    def mixed_with(self, trees: Trees, share: float) -> Fusion:
+        """The same with a mean of its trees' log-odds and others', which have that share."""
+        self._check_fitted()
+        new = copy(self)
+        new._trees = self._trees.mixed_with(trees, share)
+        return new
+
     def recalibrated(self, slope: float, offset: float) -> Fusion:
         """The same, with log-odds times a slope and plus an offset; the order stays."""
         self._check_fitted()

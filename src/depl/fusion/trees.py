@@ -63,6 +63,25 @@ class Trees:
             none, none, numbers, np.empty(0, np.bool_), none, none, numbers, np.array([log_odds])
         )
 
+    def mixed_with(self, others: Trees, share: float) -> Trees:
+        """Trees whose log-odds are a mean of both, in which the others have that share."""
+        behind = np.int32(len(self.feature))
+
+        def children(name: str) -> NDArray[np.int32]:
+            of_others = np.where(others.feature >= 0, getattr(others, name) + behind, 0)
+            return np.concatenate([getattr(self, name), of_others.astype(np.int32)])
+
+        return Trees(
+            np.concatenate([self.roots, others.roots + behind]),
+            np.concatenate([self.feature, others.feature]),
+            np.concatenate([self.threshold, others.threshold]),
+            np.concatenate([self.missing_left, others.missing_left]),
+            children("left"),
+            children("right"),
+            np.concatenate([(1 - share) * self.value, share * others.value]),
+            (1 - share) * self.baseline + share * others.baseline,
+        )
+
     def log_odds(self, X: NDArray[np.float32]) -> Floats:
         """The model's log-odds of every row; the lock is free meanwhile, so threads may share."""
         return self._leaves.added_up(X, float(self.baseline[0]))

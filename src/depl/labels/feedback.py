@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from depl.core.database import Database, require_texts
 from depl.core.errors import CorpusError, DeplError
@@ -122,6 +122,21 @@ class DecidedDocument:
     text: str
     carried: set[str] = field(default_factory=set)
     rejected: set[str] = field(default_factory=set)
+
+
+class Judged(NamedTuple):
+    """What people said of the suggestions for one document.
+
+    Parameters
+    ----------
+    labels : set of str
+        The labels that they accepted or rejected.
+    completed : bool
+        Whether one of them adds labels that are missing, here or elsewhere.
+    """
+
+    labels: set[str]
+    completed: bool
 
 
 class FeedbackStore:
@@ -290,21 +305,30 @@ class FeedbackStore:
             found: int = connection.execute(query).fetchone()[0]
             return found
 
-    def judged(self, version: str) -> tuple[list[float], list[bool]]:
-        """Probabilities of a version's suggestions that were decided, and whether they were right.
+    def judged(self) -> dict[str, Judged]:
+        """By document, the labels whose suggestion was accepted or rejected.
 
-        A label that was added was no suggestion.
+        Only by people who have done both: whoever only ever accepts may have passed over what is
+        wrong. A label that was added was no suggestion.
         """
+        in_force = "number NOT IN (SELECT decision FROM undos)"
         with self._database.reading() as connection:
             if connection is None:
-                return [], []
+                return {}
             rows = connection.execute(
-                "SELECT probability, verdict FROM decisions WHERE run = ?"
-                " AND probability IS NOT NULL AND verdict != 'added'"
-                " AND number NOT IN (SELECT decision FROM undos) ORDER BY number",
-                (version,),
+                "WITH shown AS (SELECT document, label, verdict, person FROM decisions"
+                f" WHERE probability IS NOT NULL AND verdict != 'added' AND {in_force})"
+                " SELECT id, label, person IN (SELECT person FROM decisions"
+                f" WHERE verdict = 'added' AND {in_force})"
+                " FROM shown JOIN documents ON documents.number = document"
+                " WHERE person IN (SELECT person FROM shown GROUP BY person"
+                " HAVING count(DISTINCT verdict) = 2)"
             ).fetchall()
-        return [p for p, _ in rows], [verdict == "accepted" for _, verdict in rows]
+        labels: dict[str, set[str]] = {}
+        for id, label, _ in rows:
+            labels.setdefault(id, set()).add(label)
+        completed = {id for id, _, adds in rows if adds}
+        return {id: Judged(said, id in completed) for id, said in labels.items()}
 
     def documents(self) -> list[DecidedDocument]:
         """Every document with a decision in force, as it was last seen, in order of appearance."""

@@ -49,17 +49,14 @@ class News(NamedTuple):
         The positions of those whose text is other than in training, or new.
     appended : array
         The positions of documents that were not there the last time.
-    again : array
-        Labels to be solved on all documents.
     labels : array
-        These, and those that take the appended documents in.
+        The labels that a document is another example of, or against, than the last time.
     """
 
     verdicts: dict[str, Verdicts]
     places: NDArray[np.int64]
     reworded: NDArray[np.int64]
     appended: NDArray[np.int64]
-    again: NDArray[np.int64]
     labels: NDArray[np.int64]
 
     def texts(self, corpus: Corpus, studied: Documents) -> Texts:
@@ -91,24 +88,23 @@ def news_since(base: Corpus, found: Taught, studied: dict[str, Verdicts]) -> New
         return None if i is None else _verdicts(base, i)
 
     now = {corpus.ids[i]: _verdicts(corpus, i, found.rejected.get(i)) for i in places.tolist()}
-    appended, joined, again = [], set[int](), set[int]()
+    appended, labels = [], set[int]()
     for place, (id, said) in zip(places.tolist(), now.items(), strict=True):
         had = studied.get(id) or fitted(id)
         if had is None:
             appended.append(place)
-            joined |= {*said.carried, *said.rejected}
+            labels |= {*said.carried, *said.rejected}
         else:
-            again |= _differing(had, said)
+            labels |= _differing(had, said)
     for id, had in studied.items():
         if id not in now:  # it was undone
-            again |= _differing(had, fitted(id) or Verdicts("", (), ()))
+            labels |= _differing(had, fitted(id) or Verdicts("", (), ()))
     return News(
         now,
         places,
         reworded,
         np.array(appended, np.int64),
-        np.array(sorted(again), np.int64),
-        np.array(sorted(again | joined), np.int64),
+        np.array(sorted(labels), np.int64),
     )
 
 

@@ -282,10 +282,14 @@ class Run(CheckedFolder):
         return LabelIndex.load(self.verified("index", name) / name)
 
     def fusion(self) -> Fusion:
-        """How the parts' rankings become one; the probabilities are corrected by feedback."""
-        fusion = Fusion.load(self.verified("fusion"), n_threads=self.threads)
+        """How the parts' rankings become one, with what was learnt from feedback."""
         number = self.learned.current()
-        return fusion.recalibrated(*self.learned.line(number)) if number else fusion
+        learned = self.learned.fusion(number, self.threads) if number else None
+        return learned or self.fitted_fusion()
+
+    def fitted_fusion(self) -> Fusion:
+        """How the parts' rankings became one when the run was fitted."""
+        return Fusion.load(self.verified("fusion"), n_threads=self.threads)
 
     def newcomer_model(self) -> NewcomerModel | None:
         """What makes labels probable that were added; None in runs of earlier versions."""

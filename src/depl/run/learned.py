@@ -4,8 +4,8 @@
 
     learned/current.json   which state is used; 0 is the run as it was fitted
     learned/N/             state N: tf-idf, SVM, names, descriptions.parquet, counts.safetensors,
-                           documents.parquet and vectors.safetensors, learned.json; characters/
-                           and encoded.safetensors where the run has these parts
+                           documents.parquet, vectors.safetensors and foreseen.*, learned.json;
+                           fusion/, characters/ and encoded.safetensors where the run has these
 
 A state is written whole before ``current.json`` names it, with the hash of its ``learned.json``,
 which has those of all other files. It belongs to the stages that it was learnt on: when the run is
@@ -30,6 +30,8 @@ from depl.core import storage
 from depl.core.errors import RunError
 from depl.core.hashes import FileRecord, first_difference, records
 from depl.core.tensors import read_tensors, write_tensors
+from depl.fusion.fusion import Fusion
+from depl.fusion.updating import Foreseen
 from depl.run.learned_vectors import LearnedVectors
 from depl.sparse.characters import CharacterSVM
 from depl.sparse.keywords import Descriptions
@@ -40,8 +42,8 @@ from depl.sparse.tfidf import TfidfFeatures
 
 _POINTER, _FACTS, _COUNTS = "current.json", "learned.json", "counts.safetensors"
 _DOCUMENTS, _VECTORS = "documents.parquet", "vectors.safetensors"
-_CHARACTERS = "characters"  # a folder
-_LAYOUT = 3  # of a state; one of another layout is not used
+_CHARACTERS, _FUSION = "characters", "fusion"  # folders
+_LAYOUT = 4  # of a state; one of another layout is not used
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,14 @@ class Documents:
         Their tf-idf, in the same order.
     by_characters : csr_array of shape (n_documents, n_sequences) or None
         The same by sequences of characters, where the run has a part that needs it.
+    foreseen : Foreseen or None
+        What was suggested for those that were new, where the run has a fusion.
     """
 
     verdicts: dict[str, Verdicts]
     vectors: csr_array
     by_characters: csr_array | None = None
+    foreseen: Foreseen | None = None
 
     def save(self, folder: Path) -> None:
         """Write ids, hashes, labels and vectors."""
@@ -116,6 +121,8 @@ class Documents:
         if self.by_characters is not None:
             vectors["by_characters"] = self.by_characters
         write_tensors(folder / _VECTORS, vectors)
+        if self.foreseen is not None:
+            self.foreseen.save(folder)
 
     @classmethod
     def load(cls, folder: Path) -> Documents:
@@ -125,7 +132,7 @@ class Documents:
         verdicts = [Verdicts(digest, tuple(yes), tuple(no)) for digest, yes, no in said]
         kept = read_tensors(folder / _VECTORS, "vectors")
         by_id = dict(zip(table["id"], verdicts, strict=True))
-        return cls(by_id, kept["vectors"], kept.get("by_characters"))
+        return cls(by_id, kept["vectors"], kept.get("by_characters"), Foreseen.load(folder))
 
 
 @dataclass(frozen=True)
@@ -148,8 +155,8 @@ class Learned:
         The SVM on characters, where the run has one.
     vectors : LearnedVectors or None
         What the encoder makes of it, where the run has one.
-    line : tuple of float and float
-        Slope and offset that correct the fusion's log-odds.
+    fusion : Fusion or None
+        What makes one ranking of all, where the run has it.
     """
 
     features: TfidfFeatures
@@ -161,7 +168,7 @@ class Learned:
     n_train: int
     characters: CharacterSVM | None = None
     vectors: LearnedVectors | None = None
-    line: tuple[float, float] = (1.0, 0.0)
+    fusion: Fusion | None = None
 
 
 class LearnedStates:
@@ -209,10 +216,11 @@ class LearnedStates:
         with self._explained(self._state(number) / _FACTS):
             return Lesson(**self._facts(number)["lesson"])
 
-    def line(self, number: int) -> tuple[float, float]:
-        """Slope and offset that correct the fusion's log-odds."""
-        slope, offset = self._facts(number).get("line", (1.0, 0.0))
-        return float(slope), float(offset)
+    def fusion(self, number: int, n_threads: int | None = None) -> Fusion | None:
+        """The fusion of a state, if its files are what was written; None where there is none."""
+        self.check(number, f"{_FUSION}/")
+        folder = self._state(number) / _FUSION
+        return Fusion.load(folder, n_threads) if folder.exists() else None
 
     def read(self, number: int, n_threads: int | None = None) -> Learned:
         """A state, if its files are what was written; the threads are those of its parts."""
@@ -230,18 +238,19 @@ class LearnedStates:
             int(counts["n_train"][0]),
             CharacterSVM.load(by_characters, n_threads) if by_characters.exists() else None,
             LearnedVectors.load(folder),
-            self.line(number),
+            self.fusion(number, n_threads),
         )
 
     def documents(self, number: int) -> Documents:
         """What a state has learnt from; ``read`` has checked it."""
         return Documents.load(self._state(number))
 
-    def check(self, number: int) -> None:
-        """Refuse a state whose files are not what was written."""
+    def check(self, number: int, within: str = "") -> None:
+        """Refuse a state whose files, or those in a folder of it, are not what was written."""
         with self._explained(self._state(number) / _FACTS):
             kept = self._facts(number)["files"]
-            files = {name: FileRecord.from_json(x) for name, x in kept.items()}
+            here = {name: x for name, x in kept.items() if name.startswith(within)}
+            files = {name: FileRecord.from_json(x) for name, x in here.items()}
         wrong = first_difference(self._state(number), files, self._path)
         if wrong is not None:
             raise self._damaged(self._state(number) / wrong[0], wrong[1])
@@ -262,6 +271,9 @@ class LearnedStates:
             learned.descriptions.save(temporary)
             if learned.characters is not None:
                 learned.characters.save(temporary / _CHARACTERS)
+            if learned.fusion is not None:
+                (temporary / _FUSION).mkdir()
+                learned.fusion.save(temporary / _FUSION)
             if learned.vectors is not None:
                 learned.vectors.save(temporary)
             counts = {
@@ -272,7 +284,6 @@ class LearnedStates:
             write_tensors(temporary / _COUNTS, counts)
             files = {name: record._asdict() for name, record in records(temporary).items()}
             facts = {"layout": _LAYOUT, "lesson": asdict(lesson), "before": before, "files": files}
-            facts["line"] = learned.line
             storage.write_json(temporary / _FACTS, facts)
         self._point_to(number)
         for old in self._numbers() - {before, number}:

@@ -203,8 +203,7 @@ class State:
         return rankings
 
     def _rank_titles(self, titles: Titles, k: int) -> dict[str, Ranking]:
-        X = self.features.transform(titles.texts)
-        found = {"svm": self.svm.rank(X, k), **self.names.both(X, k)}
+        found = titles.by_words(self.features, self.svm, self.names, k)
         if self.retriever is not None:
             ranking = self.retriever.rank_by_name(titles.texts, k + len(self.removed))
             found["name retrieval"] = self._there(ranking, k)

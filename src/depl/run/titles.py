@@ -38,6 +38,9 @@ from numpy.typing import NDArray
 
 from depl.core.ranking import Ranking
 from depl.core.texts import title_of
+from depl.sparse.names import NameMatch
+from depl.sparse.svm import OneVsAllSVM
+from depl.sparse.tfidf import TfidfFeatures
 
 _PART = "title "  # how the names of parts begin that read titles alone
 _USUAL = 0.5  # share of documents with a title from which on titles are ranked
@@ -72,6 +75,13 @@ class Titles:
     def usual(self) -> bool:
         """Whether most documents have one."""
         return self.n > 0 and len(self.texts) >= _USUAL * self.n
+
+    def by_words(
+        self, features: TfidfFeatures, svm: OneVsAllSVM, names: NameMatch, k: int
+    ) -> dict[str, Ranking]:
+        """The k best labels of each title by the parts that read words."""
+        X = features.transform(self.texts)
+        return {"svm": svm.rank(X, k), **names.both(X, k)}
 
     def parts(self, rankings: Mapping[str, Ranking]) -> dict[str, Ranking]:
         """Rankings of the titles as parts of a fusion; documents without one get no labels."""

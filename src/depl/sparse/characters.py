@@ -96,7 +96,11 @@ class CharacterSVM:
 
     def rank(self, texts: Sequence[str], k: int, executor: Executor | None = None) -> Ranking:
         """The k best labels of every text, but no more than ``DEPTH``."""
-        return self.svm.rank(self.features.transform(texts), min(k, DEPTH), executor).top(k)
+        return self.rank_vectors(self.features.transform(texts), k, executor)
+
+    def rank_vectors(self, X: csr_array, k: int, executor: Executor | None = None) -> Ranking:
+        """The same for texts whose vectors are known."""
+        return self.svm.rank(X, min(k, DEPTH), executor).top(k)
 
     def save(self, folder: Path) -> None:
         """Write the sequences and the SVM."""
