@@ -78,3 +78,21 @@ def test_a_terminal_gets_colours_but_no_foreign_sequence():
     assert "\x1b[31ma label" in printed
     assert "\\x1b[2J" in printed
     assert "\x1b[2J" not in printed
+
+
+def test_a_narrow_terminal_gets_all_reports_in_several_tables(fitted_run, dataset, monkeypatch):
+    from depl.api import evaluate_parts
+    from depl.cli.evaluate import print_table
+    from depl.model.classifier import Classifier
+
+    reports = evaluate_parts(Classifier.load(fitted_run), dataset.dev)
+    monkeypatch.setattr(out, "_width", 60)
+    with out.capture() as capture:
+        print_table(reports, title="laws")
+    said = capture.get()
+    assert "…" not in said
+    assert max(map(len, said.splitlines())) <= 60
+    assert said.count("labels  metric") == 2
+    for report in reports:
+        assert f"{report.scores['PSP@5']:.2f}" in said
+        assert report.name.split()[-1] in said

@@ -40,6 +40,9 @@ from depl.core.errors import ConfigError
 if TYPE_CHECKING:
     from depl.evaluation.scores import Report
 
+_GAP = 2  # between columns of the table
+_FIRST = (6 + _GAP, 19 + _GAP)  # its first columns, as wide as "macro-F1@5 in split"
+_NUMBER = 6  # how wide a percentage or a count is
 _USUAL = (0.55, 1.5)  # A and B for all data sets but Amazon's and Wikipedia's large ones
 
 
@@ -199,6 +202,7 @@ def print_table(reports: Sequence[Report], *, title: str) -> None:
     """Several reports side by side, the best value of every row in bold.
 
     The terminal gets the figures that papers compare; JSON and the HTML report have all of them.
+    Where it is too narrow for all reports, a second table has those that are left.
     """
     from rich.table import Table
 
@@ -207,18 +211,35 @@ def print_table(reports: Sequence[Report], *, title: str) -> None:
     header, rows = comparison(reports)
     headlines = _headlines(reports[0].ks)
     rows = [row for row in rows if row.group != "all" or row.metric in headlines]
-    table = Table(title=escape(title), title_justify="left", box=None, pad_edge=False)
-    for i, name in enumerate(header):
-        table.add_column(escape(name), justify="left" if i < 2 else "right")
-    previous = ""
-    for row in rows:
-        if previous not in ("", row.group):
-            table.add_section()
-            table.add_row()
-        cells = [
-            f"[bold]{cell}[/]" if best else cell
-            for cell, best in zip(row.cells, row.best, strict=True)
-        ]
-        table.add_row(row.group if row.group != previous else "", row.metric, *cells)
-        previous = row.group
-    out.print(table)
+    first = 0
+    for last in _ends(header[2:], out.width - sum(_FIRST)):
+        table = Table(title=escape(title), title_justify="left", box=None, pad_edge=False)
+        for name, width in zip(header, _FIRST, strict=False):
+            table.add_column(name, min_width=width - _GAP)
+        for name in header[2 + first : 2 + last]:
+            table.add_column(escape(name), justify="right")
+        previous = ""
+        for row in rows:
+            if previous not in ("", row.group):
+                table.add_section()
+                table.add_row()
+            cells = [
+                f"[bold]{cell}[/]" if best else cell
+                for cell, best in zip(row.cells[first:last], row.best[first:last], strict=True)
+            ]
+            table.add_row(row.group if row.group != previous else "", row.metric, *cells)
+            previous = row.group
+        out.print(table)
+        first, title = last, ""
+
+
+def _ends(names: Sequence[str], width: int) -> list[int]:
+    """Where tables end that have as many columns as there is room for, one at least."""
+    ends, used = [], 0
+    for i, name in enumerate(names):
+        needs = max(_NUMBER, *map(len, name.split() or [""])) + _GAP
+        if i and used + needs > width:
+            ends.append(i)
+            used = 0
+        used += needs
+    return [*ends, len(names)]

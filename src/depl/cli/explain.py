@@ -23,6 +23,7 @@ _MARGIN = 15  # where the second column begins
 _AROUND = 70  # characters shown on either side of a match in a long text
 _WHOLE = 700  # characters; shorter texts are shown whole
 _PASSAGES = 3
+_NAME = 16  # how wide the names of parts are at least
 _OPENING = 90  # characters of a neighbour's text
 
 
@@ -85,8 +86,9 @@ def _rows(e: Explanation, text: str) -> Iterator[tuple[str, Text]]:
         if others:
             yield head, Text(named(others))
     longest = max((abs(part.contribution) for part in e.parts), default=0.0)
+    width = 1 + max((len(part.name) for part in e.parts), default=0)
     for i, part in enumerate(e.parts):
-        yield "parts" if i == 0 else "", _part(part, longest)
+        yield "parts" if i == 0 else "", _part(part, longest, max(_NAME, width))
     yield from _matched("keywords", e.keywords)
     if e.svm is not None:
         s = e.svm
@@ -110,12 +112,13 @@ def _status(e: Explanation) -> Text:
     return Text(f"{probability}suggestion {e.rank}, {documents}", "green")
 
 
-def _part(part: Share, longest: float) -> Text:
+def _part(part: Share, longest: float, width: int) -> Text:
+    name = f"{part.name:<{width}}"
     if part.rank is None or part.score is None:
-        return Text(f"{part.name:<16}does not suggest it", "dim")
+        return Text(f"{name}does not suggest it", "dim")
     bar = "█" * round(_BAR * abs(part.contribution) / longest) if longest else ""
     colour = "cyan" if part.contribution >= 0 else "red"
-    said = f"{part.name:<16}score {part.score:6.2f}  rank {part.rank:>3}  {part.contribution:+6.2f}"
+    said = f"{name}score {part.score:6.2f}  rank {part.rank:>3}  {part.contribution:+6.2f}"
     return Text.assemble(said, "  ", (bar, colour))
 
 
