@@ -81,9 +81,9 @@ def test_titles_are_left_alone_where_there_are_none_or_nobody_wants_them(
     titled_run, fitted_run, dataset, tmp_path
 ):
     assert not any(x.startswith("title") for x in Classifier.load(fitted_run).fusion.parts_)
-    without = Config.load(None, ["fusion.titles=no"])
-    run = fit(with_bodies(dataset.train), tmp_path / "run", without).path
-    assert not any(x.startswith("title") for x in Classifier.load(run).fusion.parts_)
+    for corpus, titles in ((with_bodies(dataset.train), "no"), (dataset.train, "yes")):
+        run = fit(corpus, tmp_path / titles, Config.load(None, [f"fusion.titles={titles}"])).path
+        assert not any(x.startswith("title") for x in Classifier.load(run).fusion.parts_)
 
 
 def test_an_encoder_compares_titles_with_names(two_words_a_label, tiny_folder, tmp_path):

@@ -53,7 +53,7 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
         retriever = neural.held_out_retriever(work)
         rankings |= neural.held_out_rankings(work, retriever.retriever)
     titles = Titles.of(() if config.fusion.titles == "no" else texts)
-    if titles.usual or config.fusion.titles == "yes":
+    if titles.usual or (titles.texts and config.fusion.titles == "yes"):
         X = run.features().transform(titles.texts)
         by_title = _by_words(work, X, run.slice.fold[held_out[titles.rows]])
         if retriever is not None:
