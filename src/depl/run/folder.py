@@ -144,7 +144,7 @@ class Run(CheckedFolder):
         Otherwise they come from the documents: what only new documents carry, the run does not
         know.
         """
-        counts = np.bincount(self.Y.indices, minlength=len(self.labels))
+        counts, _ = self.train_counts()
         aside = self.aside()
         return bool(((counts if aside is None else counts + aside.label_counts) == 0).any())
 
@@ -156,8 +156,8 @@ class Run(CheckedFolder):
         """
         if self.labels_are_listed:
             return []
-        unseen = np.bincount(self.Y.indices, minlength=len(self.labels)) == 0
-        found: list[int] = np.flatnonzero(unseen).tolist()
+        counts, _ = self.train_counts()
+        found: list[int] = np.flatnonzero(counts == 0).tolist()
         return found
 
     def columns(self) -> dict[str, Any] | None:
