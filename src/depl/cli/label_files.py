@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
+from typing import NamedTuple
 
 from depl.core.corpus import Label
 from depl.core.errors import CorpusError
-from depl.readers.jsonl import documents, label_rows
+from depl.readers.jsonl import NEW_LABEL_FIELDS, documents, new_label_rows
 from depl.readers.problems import Kind, Problems
 
+_NAMED = 5  # fields that were not used
 
-def read_labels(path: Path) -> tuple[list[Label], dict[str, str]]:
-    """Labels from rows with ``id``, ``name``, and perhaps ``alt_names`` and ``description``."""
+
+class NewLabels(NamedTuple):
+    """Labels to add, descriptions and examples by id, and fields of the file that were not used."""
+
+    labels: list[Label]
+    descriptions: dict[str, str]
+    examples: dict[str, list[str]]
+    others: list[str]
+
+
+def read_labels(path: Path) -> NewLabels:
+    """Labels from rows with ``id``, ``name``, and perhaps the other fields of a new label."""
     _check_exists(path)
     problems = Problems()
     labels: dict[str, Label] = {}
     descriptions = {}
-    for where, label in label_rows(path, problems):
+    examples = {}
+    unused: dict[str, None] = {}  # in the order of the file
+    for where, label, texts, others in new_label_rows(path, problems):
         if label.id in labels:
             problems.add(Kind.DUPLICATE_LABELS, where, repr(label.id))
         if not label.name.strip():
@@ -24,8 +39,28 @@ def read_labels(path: Path) -> tuple[list[Label], dict[str, str]]:
         labels[label.id] = label
         if label.description.strip():
             descriptions[label.id] = label.description
+        for text in texts:
+            if not text.strip():
+                problems.add(Kind.NO_TEXT, where, f"an example of {label.id!r}")
+        if texts:
+            examples[label.id] = texts
+        unused |= dict.fromkeys(others)
     _stop_at(problems, path)
-    return list(labels.values()), descriptions
+    return NewLabels(list(labels.values()), descriptions, examples, list(unused))
+
+
+def not_used(path: Path, others: list[str]) -> str:
+    """What to say of fields that no label has: a misspelt one would be missed."""
+    said = []
+    for name in others[:_NAMED]:
+        close = get_close_matches(name.casefold(), NEW_LABEL_FIELDS, 1, 0.75)
+        said.append(f"{name!r:.60}" + (f" (did you mean {close[0]!r}?)" if close else ""))
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    return (
+        f"{path.name} has fields that were not used: {', '.join(said)}{more}. A new label can have "
+        f"{', '.join(NEW_LABEL_FIELDS)}. If one of these was meant, undo, rename it in the file, "
+        f"and add again."
+    )
 
 
 def read_examples(path: Path, added: set[str], known: set[str]) -> dict[str, list[str]]:
@@ -60,5 +95,6 @@ def _check_exists(path: Path) -> None:
     if path.is_dir() or not path.exists():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise CorpusError(
-            f"{path} {what}. Give a .jsonl, .csv, .tsv or .parquet file; nothing was changed."
+            f"{path} {what}. Give a .jsonl, .json, .csv, .tsv, .parquet or .xlsx file; "
+            f"nothing was changed."
         )

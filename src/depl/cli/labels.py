@@ -132,7 +132,7 @@ def add_labels(
         typer.Argument(
             metavar="FILE",
             help="Labels with the fields id and name, and optionally alt_names, description, "
-            "broader.",
+            "broader, examples (texts of documents that carry the label).",
         ),
     ],
     examples: Annotated[
@@ -145,16 +145,17 @@ def add_labels(
     ] = None,
 ) -> None:
     """Add labels that can be suggested at once, without training."""
-    from depl.cli.label_files import read_examples, read_labels
+    from depl.cli.label_files import not_used, read_examples, read_labels
     from depl.model.classifier import Classifier
 
-    labels, descriptions = read_labels(file)
+    labels, descriptions, shown, others = read_labels(file)
     model = Classifier.load(context.obj)
     there = [x for i, x in enumerate(model.labels) if i not in model.removed]
     called = {x.name.casefold(): x.id for x in there}
-    shown = {}
     if examples is not None:
-        shown = read_examples(examples, {x.id for x in labels}, set(model.labels.ids))
+        ids = {x.id for x in labels}
+        for label_id, texts in read_examples(examples, ids, set(model.labels.ids)).items():
+            shown[label_id] = [*shown.get(label_id, []), *texts]
     with progress():
         model.add_labels(labels, descriptions=descriptions, examples=shown)
     some = sum(map(len, shown.values()))
@@ -165,6 +166,8 @@ def add_labels(
         if other is not None:
             note = f"another label has the name {label.name!r}: {other}. Did you mean that one?"
             err.print(f"[yellow]Note:[/] {escape(note)}")
+    if others:
+        err.print(f"[yellow]Note:[/] {escape(not_used(file, others))}")
 
 
 @labels_app.command("describe", cls=Command)

@@ -59,6 +59,24 @@ def as_ids(value: object, field: str) -> list[str]:
     return [as_id(item, f"an item of {field}") for item in as_list(value, field)]
 
 
+def as_texts(value: object, field: str) -> list[str]:
+    """A list of texts; a cell has one, as it may hold any separator, or a list in brackets.
+
+    Examples
+    --------
+    >>> as_texts(["Wine; red", "Oil"], "examples"), as_texts("Wine; red", "examples")
+    (['Wine; red', 'Oil'], ['Wine; red'])
+    >>> as_texts('["Wine", "Oil"]', "examples"), as_texts("[Wine] from here", "examples")
+    (['Wine', 'Oil'], ['[Wine] from here'])
+    """
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = listed(value)
+    if isinstance(value, list):
+        return [as_text(item, f"an item of {field}") for item in value]
+    text = as_words(value, field)
+    return [text] if text.strip() else []
+
+
 def parse_json(text: str) -> object:
     r"""Parse JSON; text that could never be written again as UTF-8 is broken, too.
 

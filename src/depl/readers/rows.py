@@ -60,7 +60,7 @@ def rows(
         of plain text have one field, called by the first of them.
     optional : sequence of str or None
         Columns of a table that are read if they are there; None: all others. The rows of JSON
-        lines have every field.
+        have every field.
     lists : collection of str
         The columns whose cells hold lists. Other texts may begin with "[" or hold a ";".
     format : str, optional
@@ -72,6 +72,8 @@ def rows(
         return _text_rows(source, found, needed[0])
     if format == "jsonl":
         return _json_rows(source, found)
+    if format == "json":
+        return _json_list(source, found)
     table = _table(source, format, found)
     return _cells_split(source, _selected(source, table, Wanted(needed, optional)), lists)
 
