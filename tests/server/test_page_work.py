@@ -326,7 +326,8 @@ def test_an_empty_review_says_what_to_do(page: Page, address: str) -> None:
 def test_the_tree_is_browsed_with_the_keyboard(page: Page, address: str) -> None:
     page.goto(f"{address}#labels")
     page.get_by_role("button", name="Tree").click()
-    expect(page.locator("#tree-found")).to_have_text("1 label at the top. 11 labels stand alone.")
+    told = page.locator("#tree-found")
+    expect(told).to_have_text("The tree has 1 branch. 11 labels are not in it.")
     item = {x: page.locator(f"#tree [data-id='{x}']") for x in ("4523", "tram", "driver")}
     expect(item["tram"]).to_be_visible()  # what is below the only label at the top
     item["4523"].focus()

@@ -21,7 +21,7 @@ export class Tree {
     this.#box.addEventListener("focusin", (event) => this.#stopAt(event.target));
   }
 
-  /** How many labels are at the top; 0 where there is no hierarchy. */
+  /** How many branches there are at the top; 0 where there is no hierarchy. */
   async size() {
     return (await service.level({ limit: 1 })).total;
   }
@@ -37,8 +37,9 @@ export class Tree {
     try {
       this.#box.replaceChildren();
       const { alone, total } = await this.#load(this.#box, "", 1, 0);
-      const rest = alone ? ` ${plural(alone, "label stands", "labels stand")} alone.` : "";
-      $("tree-found").textContent = `${plural(total, "label")} at the top.${rest}`;
+      // Branches: what is at the top may be a group, such as a facet, which is no label itself.
+      const rest = alone ? ` ${plural(alone, "label is", "labels are")} not in it.` : "";
+      $("tree-found").textContent = `The tree has ${plural(total, "branch", "branches")}.${rest}`;
       const first = this.#box.querySelector("[role=treeitem]");
       if (total === 1) await this.#open(first);
       this.#stopAt(first);
