@@ -316,6 +316,30 @@ def test_several_reviewers_each_with_a_token(
             page.goto("about:blank")
 
 
+@pytest.mark.parametrize("role", [Role.READ, Role.FEEDBACK])
+def test_a_token_that_was_asked_for_shows_what_it_allows(
+    visit: Opener, serving: Callable, run: Path, role: Role
+) -> None:
+    with serving(run, Access(tokens=(Token.of("s" * 20, role, "anna"),))) as url:
+        page = visit(f"{url}#labels", expected=("401", "403"), base_url=url)
+        add = page.get_by_role("button", name="Add a label")
+        review = page.get_by_role("link", name="Review")
+        expect(review).to_be_visible()
+        add.click()
+        page.get_by_role("dialog", name="Add a label").get_by_label("Name", exact=True).fill("Tin")
+        page.get_by_role("button", name="Save").click()
+        asking = page.get_by_role("dialog", name="This service needs a token")
+        asking.get_by_label("Token").fill("s" * 20)
+        asking.get_by_role("button", name="Continue").click()
+        expect(page.locator("#visitor")).to_have_text("anna")
+        expect(page.get_by_role("button", name="Forget token")).to_be_attached()
+        expect(page.locator("#add")).to_have_attribute("hidden", "")
+        expect(review).to_be_visible(visible=role is Role.FEEDBACK)
+        chip = "Feedback only" if role is Role.FEEDBACK else "Read-only"
+        expect(page.locator("#read-only")).to_have_text(chip)
+        page.goto("about:blank")
+
+
 def test_an_empty_review_says_what_to_do(page: Page, address: str) -> None:
     page.goto(f"{address}#review")
     expect(page.locator("#review-end")).to_contain_text("Nothing waits to be reviewed.")

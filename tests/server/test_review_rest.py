@@ -45,6 +45,7 @@ def test_two_reviewers_get_different_documents_and_see_each_others_progress(revi
     }  # fmt: skip
     again = client.post("/v1/review/next", headers=anna).json()
     assert again["document"]["number"] == first["document"]["number"]
+    assert again["document"]["looking"] == ""  # nobody else
     other = client.post("/v1/review/next", headers=ben).json()["document"]
     assert other["number"] != first["document"]["number"]
     assert all(0.05 <= reason["probability"] <= 0.95 for reason in other["reasons"])

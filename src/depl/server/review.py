@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -148,12 +149,12 @@ def router(
             number = best.number
             if await asyncio.to_thread(own.look, number, by=person):
                 break  # and otherwise somebody else has just taken it
-        return NextDocument(document=await shown(own, number), progress=progress)
+        return NextDocument(document=await shown(own, number, person), progress=progress)
 
     @made.get("/review/{number}")
-    async def show_document(number: Number) -> ReviewDocument:
+    async def show_document(number: Number, request: Request) -> ReviewDocument:
         """Show a document of the queue."""
-        return await shown(await queue(), number)
+        return await shown(await queue(), number, token_name(request))
 
     @made.post("/review/{number}")
     async def mark_document(number: Number, body: ReviewMark, request: Request) -> ReviewProgress:
@@ -162,8 +163,10 @@ def router(
         await asyncio.to_thread(own.mark, number, body.state, by=person)
         return await asyncio.to_thread(_progress, own, person)
 
-    async def shown(own: ReviewQueue, number: int) -> ReviewDocument:
+    async def shown(own: ReviewQueue, number: int, person: str) -> ReviewDocument:
         found = await asyncio.to_thread(own.document, number)
+        if found.looking == person:  # whoever asks knows that
+            found = replace(found, looking="")
         return await live.read(lambda model: _document(model, found))
 
     return made

@@ -37,6 +37,13 @@ export function whenRefused(ask) {
   askForToken = ask;
 }
 
+let tokenGiven = () => {};
+
+/** Sets what is done when a request has been sent again with a token that was asked for. */
+export function whenGiven(act) {
+  tokenGiven = act;
+}
+
 const RUNS = "v1/runs";
 
 /** The name of the run that the address names; null: the first of the service. */
@@ -76,7 +83,9 @@ export async function call(method, path, { body, signal } = {}) {
     );
   }
   if (response.status === 401) {
-    if (await askForToken(used !== "")) return call(method, path, { body, signal });
+    if (await askForToken(used !== "")) {
+      return call(method, path, { body, signal }).finally(tokenGiven);
+    }
   }
   if (!response.ok) throw await whatWentWrong(response);
   return response.status === 204 ? null : response.json();

@@ -7,7 +7,6 @@ import { labelAll } from "./batches.js";
 import { asJson, commaSeparated, download } from "./export.js";
 import { Pager } from "./pager.js";
 import { K } from "./suggest.js";
-import { mayDecide } from "./visitor.js";
 
 const SHOWN_LABELS = 6; // of a document
 const OPENING = 220; // characters of a text
@@ -50,7 +49,6 @@ export class Collection {
   /** Shows the list, and asks for the labels of documents that have none yet. */
   async show() {
     $("documents-title").textContent = plural(this.#desk.documents.length, "document");
-    $("documents-review").hidden = !mayDecide();
     this.#draw();
     this.#working?.abort();
     const working = (this.#working = new AbortController());

@@ -40,15 +40,17 @@ export class Labels {
 
   /** The service has introduced itself, or labels have changed. */
   async inform() {
-    $("add").hidden = !mayEdit();
-    $("undo").hidden = !mayEdit();
-    const { undo } = visitor();
-    $("undo").disabled = undo === null;
-    $("undo").title = undo === null ? "There is nothing to undo" : `Undo: ${undo}`;
     this.#drawHistogram();
     this.#tree.forget();
     $("as").hidden = !(await this.#tree.size());
     if (this.#asTree && !$("view-labels").hidden) this.#tree.show();
+  }
+
+  /** What the visitor may do is known. */
+  permit() {
+    const { undo } = visitor();
+    $("undo").disabled = undo === null;
+    $("undo").title = undo === null ? "There is nothing to undo" : `Undo: ${undo}`;
   }
 
   #switch(asTree) {

@@ -1,7 +1,7 @@
 // Puts the page together: which view is shown, and what the service says about itself.
 
 import { $, labelAddress, plural, showTrouble, toast } from "./dom.js";
-import { keepToken, pageOf, runHere, service, token } from "./api.js";
+import { keepToken, pageOf, runHere, service, token, whenGiven } from "./api.js";
 import { learnBands } from "./bands.js";
 import { Collection } from "./collection.js";
 import { Desk } from "./desk.js";
@@ -55,9 +55,26 @@ function describe(info, runs) {
   $("choose-run").replaceChildren(...names.map((name) => new Option(name)));
   $("choose-run").value = runHere() ?? names[0];
   $("run").title = `depl ${info.version}; parts of the model: ${info.parts.join(", ")}`;
+  permit();
+}
+
+/** Shows what the visitor may use. */
+function permit() {
   $("forget").hidden = !token();
-  $("add-here").hidden = !mayEdit();
-  $("nav-review").hidden = !mayDecide();
+  for (const id of ["add", "undo", "add-here"]) $(id).hidden = !mayEdit();
+  for (const id of ["documents-review", "nav-review"]) $(id).hidden = !mayDecide();
+  labels.permit();
+}
+
+/** A token was given: whose it is, and what it allows, is known only now. */
+async function meetAgain() {
+  try {
+    await meetVisitor();
+  } catch {
+    return; // the request that needed the token has said what is wrong
+  }
+  permit();
+  if (review.active && !mayDecide()) location.hash = "#suggest";
 }
 
 /** After a change: loads everything again, and shows a new label where the user is. */
@@ -108,12 +125,13 @@ async function start() {
 $("expert").addEventListener("click", () => setExpert(!document.body.classList.contains("expert")));
 $("forget").addEventListener("click", () => {
   keepToken("");
-  $("forget").hidden = true;
+  $("forget").hidden = $("visitor").hidden = true;
   toast("Token forgotten.");
 });
 $("choose-run").addEventListener("change", () => location.assign(pageOf($("choose-run").value)));
 $("add-here").addEventListener("click", () => edit.add($("attach").value));
 addEventListener("hashchange", route);
+whenGiven(meetAgain);
 recall("expert").then((on) => on && setExpert(true));
 await desk.restore();
 start();

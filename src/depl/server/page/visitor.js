@@ -32,6 +32,11 @@ const ADVICE = {
     code("depl token --role feedback --name anna"),
     ".",
   ],
+  reader: [
+    "Read-only",
+    "With your token you can look at suggestions, but not decide about them.",
+    "To accept, reject and review, ask whoever runs the service for a token with the role “feedback”; to change the labels themselves, “edit”.",
+  ],
   role: [
     "Feedback only",
     "With your token you can look at suggestions and decide about them, but not change the labels themselves.",
@@ -51,9 +56,10 @@ export const mayDecide = () => current.feedback !== "no";
 /** Asks the service who the visitor is, and shows it in the head of the page. */
 export async function meetVisitor() {
   current = await service.visitor();
-  const [chip, ...advice] = ADVICE[current.why_not] ?? ["Read-only", ""];
+  const reader = current.why_not === "role" && !mayDecide();
+  const [chip, ...advice] = ADVICE[reader ? "reader" : current.why_not] ?? ["Read-only", ""];
   $("read-only").hidden = !current.why_not;
-  $("read-only").textContent = current.feedback === "no" ? "Read-only" : chip;
+  $("read-only").textContent = mayDecide() ? chip : "Read-only";
   const [why, ...how] = advice;
   $("allow-words").replaceChildren(h("p", {}, why), h("p", {}, ...how));
   $("visitor").textContent = current.name && current.name !== "token" ? current.name : "";
