@@ -83,7 +83,8 @@ def peer_rows(
     rows = json.loads(kept.read_text()) if kept.exists() else {}
     if set(rows) >= set(PEERS):
         return rows
-    features = depl.TfidfFeatures(pairs="no", min_df=2)  # as in their papers
+    # As in their papers.
+    features = depl.TfidfFeatures(pairs="no", min_df=2, title_weight=0.0)
     matrices = {
         "X_train": features.fit_transform(train.texts),
         "X_dev": features.transform(dev.texts),

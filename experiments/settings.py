@@ -28,6 +28,7 @@ PAPER: dict[str, tuple[str, str]] = {
     "features.min_df": ("2", "a word of one document can be a rare label's only one"),
     "features.max_df": ("0.7", ""),
     "features.sublinear_tf": (NOT_SAID, ""),
+    "features.title_weight": (NOT_THERE, "what a title names, the document is about"),
     "linear.loss": ("hinge", "its square is the usual choice in the field"),
     "linear.solver": ("one-vs-all", ""),
     "linear.C": (NOT_SAID, "for the squared hinge"),

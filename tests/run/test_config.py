@@ -289,7 +289,9 @@ def test_setting_that_is_like_none_is_said_with_all():
     message = refusal("features.zzz=1")
     assert "There is no setting features.zzz." in message
     assert "Did you mean" not in message
-    assert "Known: analyzer, language, pairs, min_df, max_df, sublinear_tf." in message
+    assert (
+        "Known: analyzer, language, pairs, min_df, max_df, sublinear_tf, title_weight." in message
+    )
 
 
 @pytest.mark.parametrize(

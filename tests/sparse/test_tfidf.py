@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import tracemalloc
@@ -23,6 +24,7 @@ from depl.core.errors import ConfigError, CorpusError, DeplError, MissingExtraEr
 from depl.core.workers import map_in_processes
 from depl.sparse import counting
 from depl.sparse.languages import fold
+from depl.sparse.renewal import Renewal
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.words import load_spacy
 
@@ -391,3 +393,86 @@ def test_words_of_names_are_terms_even_if_no_text_has_them():
     half, whole, _ = vectors @ vectors[2]
     assert half < 0.6
     assert whole > 0.8
+
+
+# Titles
+
+titled = st.lists(
+    st.builds(
+        "{}\n{}".format,
+        st.text("abc ", max_size=8).filter(str.strip),
+        st.text("abcd ", max_size=30).filter(str.strip),
+    ),
+    min_size=2,
+    max_size=8,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(titled, st.sampled_from([0.2, 0.5, 3.0]), st.sampled_from(["yes", "no"]), st.booleans())
+def test_titles_are_added_as_a_share_of_the_text(texts, weight, pairs, sublinear_tf):
+    knobs = {"analyzer": "words", "language": "none", "pairs": pairs, "sublinear_tf": sublinear_tf}
+    ours = TfidfFeatures(**knobs, max_df=1.0, title_weight=weight)
+    try:
+        X = ours.fit_transform(texts)
+    except CorpusError:  # words of one letter are no terms
+        return
+    assert ours.titles_
+    at = {term: j for j, term in enumerate(ours.terms_)}
+
+    def frequencies(text: str) -> np.ndarray:
+        counts = np.zeros(len(at))
+        words = re.findall(r"\w\w+", text)
+        for term in [*words, *(f"{a} {b}" for a, b in itertools.pairwise(words))]:
+            if term in at:
+                counts[at[term]] += 1
+        return (
+            np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) if sublinear_tf else counts
+        )
+
+    for row, text in zip(X.toarray(), texts, strict=True):
+        whole, title = frequencies(text), frequencies(text.strip().split("\n")[0])
+        if title.any():
+            whole += weight * np.linalg.norm(whole) / np.linalg.norm(title) * title
+        whole *= ours.idf_
+        paired = np.array([" " in term for term in ours.terms_])
+        for kind, length in ((~paired, 1.0), (paired, 0.7)):
+            whole[kind] *= length / (np.linalg.norm(whole[kind]) or 1)
+        np.testing.assert_allclose(row, whole / (np.linalg.norm(whole) or 1), atol=1e-6)
+    assert_same(ours.transform(texts), X)
+
+
+@settings(max_examples=50, deadline=None)
+@given(titled, titled)
+def test_vectors_with_titles_are_renewed_as_a_fit_on_all_texts_makes_them(texts, others):
+    knobs = {"analyzer": "words", "language": "none", "pairs": "no", "max_df": 1.0}
+    try:
+        before, whole = TfidfFeatures(**knobs), TfidfFeatures(**knobs)
+        X, expected = before.fit_transform(texts), whole.fit_transform([*texts, *others])
+    except CorpusError:
+        return
+    wide, new = before.transform_all(others)
+    df = [np.bincount(part.indices, minlength=len(wide.terms_)) for part in (X, new)]
+    after = wide.recounted(sum(df), len(texts) + len(others))
+    columns = [wide.terms_.index(term) for term in whole.terms_]
+    old = Renewal(before.idf_, after).rows(X).toarray()
+    fresh = Renewal(wide.idf_, after).rows(new).toarray()
+    renewed = np.vstack([old, fresh])[:, columns]
+    np.testing.assert_allclose(renewed, expected.toarray(), atol=1e-6)
+
+
+def test_titles_count_where_most_texts_have_one_and_are_kept(tmp_path):
+    text = "wine and cheese\nA survey of vineyards, of grapes and of cellars"
+    features = TfidfFeatures(language="en", pairs="no", max_df=1.0).fit([text, text, "grapes"])
+    assert features.titles_
+    wine, grape = (features.terms_.index(x) for x in ("wine", "grape"))
+    named, flat = features.transform([text, text.replace("\n", " ")]).toarray()
+    assert named[wine] > flat[wine]
+    assert named[grape] < flat[grape]
+    features.save(tmp_path)
+    assert_same(TfidfFeatures.load(tmp_path).transform([text]), features.transform([text]))
+    few = TfidfFeatures(language="en", pairs="no", max_df=1.0).fit([text, "grapes", "cheese"])
+    assert not few.titles_
+    assert_same(few.transform([text]), few.transform([text.replace("\n", " ")]))
+    few.save(tmp_path)
+    assert not TfidfFeatures.load(tmp_path).titles_

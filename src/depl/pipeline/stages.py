@@ -63,6 +63,13 @@ def _neural(
     return Stage(name, make, needs, settings, wanted, shared)
 
 
+def _features(c: Config) -> Settings:
+    section = c.section("features")
+    if not section["title_weight"]:
+        del section["title_weight"]  # runs from before there was this setting stay up to date
+    return section
+
+
 def _linear(c: Config) -> Settings:
     section = c.section("linear")
     if section["solver"] == "auto":
@@ -108,7 +115,7 @@ def _frozen(c: Config, **pooling: str) -> Settings:
 
 # The corpus comes before all of them: it is the input.
 STAGES = (
-    Stage("features", sparse.make_features, ("corpus",), lambda c: c.section("features")),
+    Stage("features", sparse.make_features, ("corpus",), _features),
     Stage("linear", sparse.make_linear, ("corpus", "features"), _linear),
     Stage(
         "slice",

@@ -36,6 +36,12 @@ class FeaturesConfig(Section):
         0.7, "ignore terms that occur in a larger share of the documents than this", gt=0, le=1
     )
     sublinear_tf: bool = setting(True, "use 1 + ln(tf) instead of the term frequency tf")
+    title_weight: float = setting(
+        0.5,
+        "how much the words of a title, the first line of a text of several, count beside the "
+        "whole text, where most texts have one; 0: no more than others",
+        ge=0,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

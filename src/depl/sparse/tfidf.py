@@ -10,6 +10,12 @@ nor a system. They are weighted on their own, so that they do not outnumber the 
 the training documents P@1 of the SVM rose from 77.8 to 80.4 on debtags and from 35.1 to 35.8 on
 10,000 records of TIB-en. On long texts (3,000 laws of EURLEX57K: from 61.0 to 60.4, tail macro-F1@5
 from 21.5 to 19.5) they do not pay, and on many they make the SVM four times as slow.
+
+The words of a title count more than others, for what a title names, the document is about. Where
+most texts have one (the first line of several), the counts of its words are added once more, scaled
+to a share of the length of all. On slices of the training documents (10,000 of them) P@1 of the SVM
+rose from 36.9 to 42.0 on TIB-en, from 86.7 to 88.1 on EURLEX57K and from 83.5 to 84.7 on debtags,
+and the macro-F1@5 of rare labels by 3.3, 3.3 and 4.6 points.
 """
 
 from __future__ import annotations
@@ -30,11 +36,11 @@ from depl.core.errors import CorpusError, NotFittedError
 from depl.core.executor import Executor
 from depl.core.scratch import GrowingMatrix, column_counts, portions
 from depl.core.storage import read_settings, read_table, write_json, write_table
-from depl.core.texts import as_texts, checked_texts
+from depl.core.texts import as_texts, checked_texts, title_of
 from depl.sparse import languages
 from depl.sparse.counting import add_columns, count_forms, count_on_disk
 from depl.sparse.languages import fold
-from depl.sparse.weighting import are_pairs, idf, scale
+from depl.sparse.weighting import are_pairs, emphasised, idf, scale
 from depl.sparse.words import WORD, Analyzer, Counter, counter, load_for, pair
 
 _logger = logging.getLogger("depl.sparse")
@@ -42,11 +48,12 @@ _logger = logging.getLogger("depl.sparse")
 Pairs = Literal["auto", "yes", "no"]
 
 _TERMS = "terms.parquet"
-_SETTINGS = ("analyzer", "language", "pairs", "min_df", "max_df", "sublinear_tf")
+_SETTINGS = ("analyzer", "language", "pairs", "min_df", "max_df", "sublinear_tf", "title_weight")
 
 _SHORT = 300  # words of a text on average, for pairs to be taken
 _FEW = 3_000_000  # words of all texts together
-_LOOKED_AT = 1_000  # texts by which that is decided
+_LOOKED_AT = 1_000  # texts by which that is decided, and whether they have titles
+_USUAL = 0.5  # share of texts with a title from which on titles count
 _PAIRS_MIN_DF = 2  # there are too many pairs that occur once
 
 
@@ -70,6 +77,9 @@ class TfidfFeatures:
         Terms in a larger share of the documents are left out.
     sublinear_tf : bool
         Use 1 + ln(tf) instead of tf.
+    title_weight : float
+        How much the words of a title count beside the whole text, where most texts that are fitted
+        have one; 0: no more than others.
     n_jobs : int or None
         Worker processes; None means one per core. The result does not depend on it.
 
@@ -79,6 +89,8 @@ class TfidfFeatures:
         The language that was given or found.
     pairs_ : bool
         Whether pairs are terms.
+    titles_ : bool
+        Whether words of titles count more.
     terms_ : list of str
         The terms, sorted; the columns of what ``transform`` returns.
     common_ : list of str or None
@@ -103,6 +115,7 @@ class TfidfFeatures:
         min_df: int = 1,
         max_df: float = 0.7,
         sublinear_tf: bool = True,
+        title_weight: float = 0.5,
         n_jobs: int | None = None,
     ) -> None:
         self.analyzer = analyzer
@@ -111,6 +124,7 @@ class TfidfFeatures:
         self.min_df = min_df
         self.max_df = max_df
         self.sublinear_tf = sublinear_tf
+        self.title_weight = title_weight
         self.n_jobs = n_jobs
 
     def fit(self, texts: Sequence[str], names: Sequence[str] = ()) -> TfidfFeatures:
@@ -136,7 +150,10 @@ class TfidfFeatures:
         """
         texts = checked_texts(texts)
         self.language_ = self._find_language(texts)
-        self.pairs_ = _are_short(texts) if self.pairs == "auto" else self.pairs == "yes"
+        some = texts[:: max(1, len(texts) // _LOOKED_AT)]
+        short = _are_short(some, len(texts))
+        self.pairs_ = short if self.pairs == "auto" else self.pairs == "yes"
+        self.titles_ = self.title_weight > 0 and _have_titles(some)
         both = chain(texts, as_texts(names))
         total = len(texts) + len(names)
         forms, counted = count_on_disk(self._counter(), both, total, self.n_jobs, executor)
@@ -167,17 +184,19 @@ class TfidfFeatures:
         common = np.flatnonzero(too_frequent)
         self.common_: list[str] | None = [terms[j] for j in common if " " not in terms[j]]
         self.idf_ = idf(n, df[kept])
-        X = GrowingMatrix()
+        X, done = GrowingMatrix(), 0
         for part in portions(tf, np.arange(n)):
-            X.append(self._weigh(csr_array(part[:, kept])))
+            titles = self._titles(texts[done : done + part.shape[0]])
+            X.append(self._weigh(csr_array(part[:, kept]), self._counts(titles)))
+            done += part.shape[0]
         return X.whole(len(kept))
 
     def transform(self, texts: Sequence[str]) -> csr_array:
         """Vectors of texts over the learned terms (documents x terms, float32)."""
         if not hasattr(self, "terms_"):
             raise NotFittedError(self)
-        forms, counts = self._count_forms(as_texts(texts))
-        return self._vectors(self._terms_of(forms), counts, self._columns())
+        texts = as_texts(texts)
+        return self._weigh(self._counts(texts), self._counts(self._titles(texts)))
 
     def transform_all(self, texts: Sequence[str]) -> tuple[TfidfFeatures, csr_array]:
         """The same with the words of further texts as terms, and the vectors of these texts.
@@ -194,7 +213,8 @@ class TfidfFeatures:
         """
         if not hasattr(self, "terms_"):
             raise NotFittedError(self)
-        forms, counts = self._count_forms(as_texts(texts))
+        texts = as_texts(texts)
+        forms, counts = self._count_forms(texts)
         terms = self._terms_of(forms)
         columns = self._columns()
         unknown = self._unknown(terms, columns)
@@ -211,7 +231,8 @@ class TfidfFeatures:
         more = self.with_terms(added, 0)
         # Most terms are those from before: they are not gone through again.
         more._kept = more.terms_, columns, np.append(self.paired(), are_pairs(added))
-        return more, more._vectors(terms, counts, columns)
+        titles = more._counts(more._titles(texts))
+        return more, more._weigh(_over_terms(terms, counts, columns), titles)
 
     def recounted(self, df: NDArray[np.integer], n: int) -> TfidfFeatures:
         """The same with the idf of terms that are in so many of n documents."""
@@ -279,18 +300,24 @@ class TfidfFeatures:
         write_table(folder / _TERMS, {"term": self.terms_, "idf": self.idf_})
         settings = {name: getattr(self, name) for name in _SETTINGS}
         # What was found: texts that come later may look different.
-        found = {"language": self.language_, "pairs": "yes" if self.pairs_ else "no"}
+        found = {
+            "language": self.language_,
+            "pairs": "yes" if self.pairs_ else "no",
+            "title_weight": self.title_weight if self.titles_ else 0.0,
+        }
         write_json(folder / "tfidf.json", settings | found | {"common": self.common_})
 
     @classmethod
     def load(cls, folder: Path, n_jobs: int | None = None) -> TfidfFeatures:
         """Read what ``save`` wrote."""
         names = (*_SETTINGS, "common")
-        settings = read_settings(folder / "tfidf.json", names, pairs="no", common=None)
+        older = {"pairs": "no", "common": None, "title_weight": 0.0}  # before there were these
+        settings = read_settings(folder / "tfidf.json", names, **older)
         common = settings.pop("common")
         features = cls(**settings, n_jobs=n_jobs)
         terms = read_table(folder / _TERMS, "term")
         features.language_, features.pairs_ = features.language, features.pairs == "yes"
+        features.titles_ = features.title_weight > 0
         features.terms_, features.common_ = terms["term"], common
         features.idf_ = load_idf(folder)
         return features
@@ -353,22 +380,31 @@ class TfidfFeatures:
             return languages.NONE
         return found
 
-    def _weigh(self, tf: csr_array) -> csr_array:
-        """Tf-idf of counts, rows of length 1."""
-        X = tf.astype(np.float32)
-        X.sort_indices()
-        if self.sublinear_tf:
-            np.log(X.data, out=X.data)
-            X.data += 1
+    def _weigh(self, counts: csr_array, of_titles: csr_array) -> csr_array:
+        """Tf-idf of counts of terms, in the texts and in their titles, if any; rows of length 1."""
+        X = self._tf(counts)
+        if of_titles.shape[0]:
+            X = emphasised(X, self._tf(of_titles), self.title_weight)
         return scale(X, self.idf_, self.paired())
 
-    def _vectors(
-        self, terms: Sequence[str], counts: csr_array, columns: Mapping[str, int]
-    ) -> csr_array:
-        """Tf-idf of counts of forms, which belong to these terms."""
-        places = np.array([columns.get(term.casefold(), -1) for term in terms], dtype=np.int64)
-        known = np.flatnonzero(places >= 0)
-        return self._weigh(add_columns(csr_array(counts[:, known]), places[known], len(columns)))
+    def _tf(self, counts: csr_array) -> csr_array:
+        tf = counts.astype(np.float32)
+        tf.sort_indices()
+        if self.sublinear_tf:
+            np.log(tf.data, out=tf.data)
+            tf.data += 1
+        return tf
+
+    def _titles(self, texts: Sequence[str]) -> list[str]:
+        """The titles of texts, where they count; otherwise none."""
+        return [title_of(text) for text in texts] if self.titles_ else []
+
+    def _counts(self, texts: Sequence[str]) -> csr_array:
+        """How often each text has each term."""
+        if not texts:
+            return csr_array((0, len(self.terms_)), dtype=np.int64)
+        forms, counts = self._count_forms(texts)
+        return _over_terms(self._terms_of(forms), counts, self._columns())
 
     def _least(self, terms: Sequence[str]) -> NDArray[np.int64]:
         """In how many documents each of these must be to be a term."""
@@ -393,11 +429,22 @@ def load_idf(folder: Path) -> NDArray[np.float32]:
     return np.asarray(read_table(folder / _TERMS, "idf")["idf"], np.float32)
 
 
-def _are_short(texts: Sequence[str]) -> bool:
-    """Whether texts have few words, each and together, by some of them at even distances."""
-    some = texts[:: max(1, len(texts) // _LOOKED_AT)]
+def _over_terms(terms: Sequence[str], counts: csr_array, columns: Mapping[str, int]) -> csr_array:
+    """Counts of forms, which belong to these terms, as counts of the terms that have a column."""
+    places = np.array([columns.get(term.casefold(), -1) for term in terms], dtype=np.int64)
+    known = np.flatnonzero(places >= 0)
+    return add_columns(csr_array(counts[:, known]), places[known], len(columns))
+
+
+def _are_short(some: Sequence[str], n: int) -> bool:
+    """Whether n texts have few words, each and together, by some of them at even distances."""
     words = sum(len(WORD.findall(text)) for text in some) / max(1, len(some))
-    return words <= min(_SHORT, _FEW / max(1, len(texts)))
+    return words <= min(_SHORT, _FEW / max(1, n))
+
+
+def _have_titles(some: Sequence[str]) -> bool:
+    """Whether most texts have a title, by some of them at even distances."""
+    return sum(bool(title_of(text)) for text in some) >= _USUAL * max(1, len(some))
 
 
 def _commonest_spellings(terms: Sequence[str], weights: NDArray[Any]) -> list[str]:

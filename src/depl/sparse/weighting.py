@@ -33,6 +33,31 @@ def scale(X: csr_array, factor: NDArray[np.float32], paired: NDArray[np.bool_]) 
     return X
 
 
+def emphasised(tf: csr_array, of_titles: csr_array, weight: float) -> csr_array:
+    """Term frequencies of texts with those of their titles, scaled to a share of their length.
+
+    Lengths are without idf: so the vectors of other idf are still those of the same terms, each
+    multiplied by a factor.
+
+    Parameters
+    ----------
+    tf, of_titles : csr_array of shape (n_documents, n_terms)
+        Where a text has no title, its row of the second is empty.
+    weight : float
+        The length of what is added, where that of the text is 1.
+    """
+    lengths = _lengths(of_titles)
+    share = np.where(lengths > 0, weight * _lengths(tf) / np.maximum(lengths, 1e-12), 0)
+    scaled = of_titles.data * np.repeat(share, np.diff(of_titles.indptr)).astype(np.float32)
+    added = csr_array((scaled, of_titles.indices, of_titles.indptr), shape=tf.shape)
+    return csr_array(tf + added)
+
+
+def _lengths(X: csr_array) -> NDArray[np.float64]:
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    return np.sqrt(np.bincount(rows, X.data.astype(np.float64) ** 2, minlength=X.shape[0]))
+
+
 def idf(n: int, df: NDArray[Any]) -> NDArray[np.float32]:
     """Of terms that are in so many of n documents."""
     return (np.log((1 + n) / (1 + df)) + 1).astype(np.float32)
