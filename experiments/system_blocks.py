@@ -75,8 +75,9 @@ def _coverage() -> dict[str, tuple[Sequence[str], str, str]]:
         needs = "GPU" if other.lower() in _ON_A_GPU else "CPU"
         found[SYSTEMS[other]] = ((other,), needs, f"compare.py CORPUS {other.lower()}")
     for own in [s for s in SYSTEMS if s not in (*PEERS.values(), *OTHERS)]:
-        needs = "CPU" if own == "svm" else "GPU"
-        found[SYSTEMS[own]] = ((own,), needs, f"run.py systems CORPUS --only {own}")
+        alone = own == "svm"  # needs no run
+        command = "compare.py CORPUS svm" if alone else f"run.py systems CORPUS --only {own}"
+        found[SYSTEMS[own]] = ((own,), "CPU" if alone else "GPU", command)
     rest = [s for s in ABLATIONS if s not in SYSTEMS]
     found["Table 6, all but DE-ret"] = (rest, "GPU", "run.py ablations CORPUS")
     rest = [s for s in LENGTHS if s not in SYSTEMS]
