@@ -95,7 +95,9 @@ def _resolve_links(app: Sphinx, doctree: nodes.document) -> None:
             continue
         name = target.relative_to(repository).as_posix()
         if name in _ELSEWHERE:
-            link["reftarget"], link["reftargetid"] = _ELSEWHERE[name], None
+            link["reftarget"] = _ELSEWHERE[name]
+            if name == "README":  # the home page has other sections
+                link["reftargetid"] = None
         else:
             file = download_reference("", "", *link.children, **link.attributes)
             file["reftarget"] = f"/../{name}.md"

@@ -97,7 +97,8 @@ def unseen(measured: Measured) -> str:
     for band in next(iter(pair[0].values())).bands:
         means = [fmean(p[seed].bands[band][key] for seed in seeds) for key in keys for p in pair]
         lines.append(row([band, *(f"{mean:.2f}" for mean in means)]))
-    note = f"Mean of seeds {', '.join(map(str, seeds))}; labels that occur in the split."
+    said = f"Mean of seeds {', '.join(map(str, seeds))}" if len(seeds) > 1 else f"Seed {seeds[0]}"
+    note = f"{said}; labels that occur in the split."
     return "\n".join(lines) + "\n\n" + paragraph(note)
 
 
@@ -213,11 +214,14 @@ def _about_seeds(measured: Measured, rows: Iterable[str], *, spread: bool) -> st
     text = f"Seeds {', '.join(map(str, seeds))}: {how}" if several else f"One seed, {seeds[0]}"
     once = [s for s in rows if list(measured.reports[s]) == [None]]
     text += "; peers once." if once else "."
+    fewer: dict[tuple[int, ...], list[str]] = {}
     for system in rows:
-        found = sorted(s for s in measured.reports[system] if s is not None)
-        if found and found != seeds:
-            plural = "s" * (len(found) > 1)
-            text += f" {_name(system)}: seed{plural} {', '.join(map(str, found))} only."
+        found = tuple(sorted(s for s in measured.reports[system] if s is not None))
+        if found and found != tuple(seeds):
+            fewer.setdefault(found, []).append(short_name(system))
+    for found, names in fewer.items():
+        plural = "s" * (len(found) > 1)
+        text += f" {'; '.join(names)}: seed{plural} {', '.join(map(str, found))} only."
     return text
 
 

@@ -23,6 +23,7 @@ from depl.neural.tokens import load_tokenizer, tokenize
 from depl.sparse.words import WORD
 
 BEST, TERMS, HARD, MAX_TOKENS = 6, 12, 10, 256  # labels and terms to show; depl's settings
+TITLE = "title "  # what the names of parts that rank titles begin with
 
 
 def main() -> None:
@@ -118,12 +119,22 @@ class Follow:
 
     def fusion(self) -> None:
         """What every part says of the likeliest labels, and what the fusion makes of it."""
-        widths = {part: max(14, len(part) + 2) for part in self.parts}
+        found = best(self.model.predict([self.text], BEST), BEST)
+        titles = {part: x for part, x in self.parts.items() if part.startswith(TITLE)}
+        whole = {part: x for part, x in self.parts.items() if part not in titles}
+        widths = {part: max(14, len(part) + 2) for part in whole}
         heads = "".join(f"{part:>{width}}" for part, width in widths.items())
         print(f"\nfusion: {'label':18} documents{heads}  probability")
-        for j, p in best(self.model.predict([self.text], BEST), BEST):
-            said = "".join(f"{place(x, j):>{widths[part]}}" for part, x in self.parts.items())
+        for j, p in found:
+            said = "".join(f"{place(x, j):>{widths[part]}}" for part, x in whole.items())
             print(f"  {self.name(j):26} {self.model.train_counts[j]:7,}{said} {p:12.2f}")
+        if titles:
+            heads = "".join(f"{part.removeprefix(TITLE):>15}" for part in titles)
+            print(f"\nby the title alone: {'label':16}{heads}")
+            for j, _ in found:
+                print(
+                    f"  {self.name(j):34}" + "".join(f"{place(x, j):>15}" for x in titles.values())
+                )
 
     def name(self, label: int) -> str:
         """A label's name, with a tick if the document carries it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from blocks import missing, paragraph, row
 from measured import KS, TAIL, Measured, Seed, value
-from paper import SYSTEMS
+from paper import ABLATIONS, BRANCHES, LENGTHS, OTHERS, PEERS, RECIPES, SYSTEMS
 
 from depl.evaluation.bands import BANDS
 
@@ -22,6 +22,7 @@ CLAIMS = (
     ("depl+c", "classifier"),
     ("depl+c", "svm"),
 )
+_ON_A_GPU = ("attentionxml", "xrtransformer", "lightxml", "aplc", "lwan")  # hours without one
 METRICS = tuple(f"{metric}@{k}" for metric in ("P", "PSP") for k in KS)
 
 
@@ -51,6 +52,50 @@ def _apart(measured: Measured, key: str, told: str) -> str:
     absent = missing(s for s in SYSTEMS if s not in columns)
     note = paragraph(told.format(max(documents)), absent)
     return "\n".join(lines) + "\n\n" + note
+
+
+def coverage_table(corpora: Mapping[str, Measured]) -> str:
+    """What was measured on which corpus and with which seeds, and the command of each row."""
+    known = [m for m in corpora.values() if m.reports]
+    lines = [row(["", *(m.title for m in known), "on", "command"])]
+    lines += ["|" + " --- |" * (3 + len(known))]
+    for name, (systems, needs, command) in _coverage().items():
+        cells = [_seeds_of(m, systems) for m in known]
+        lines.append(row([name, *cells, needs, f"`{command}`"]))
+    return "\n".join(lines)
+
+
+def _coverage() -> dict[str, tuple[Sequence[str], str, str]]:
+    """The rows: their systems, what they need, and how they are measured."""
+    found: dict[str, tuple[Sequence[str], str, str]] = {}
+    for short, peer in PEERS.items():
+        needs = "GPU" if short in _ON_A_GPU else "CPU"
+        found[SYSTEMS[peer]] = ((peer,), needs, f"peers.py CORPUS --only {short}")
+    for other in OTHERS:
+        needs = "GPU" if other.lower() in _ON_A_GPU else "CPU"
+        found[SYSTEMS[other]] = ((other,), needs, f"compare.py CORPUS {other.lower()}")
+    for own in [s for s in SYSTEMS if s not in (*PEERS.values(), *OTHERS)]:
+        alone = own == "svm"  # needs no run
+        command = "compare.py CORPUS svm" if alone else f"run.py systems CORPUS --only {own}"
+        found[SYSTEMS[own]] = ((own,), "CPU" if alone else "GPU", command)
+    rest = [s for s in ABLATIONS if s not in SYSTEMS]
+    found["Table 6, all but DE-ret"] = (rest, "GPU", "run.py ablations CORPUS")
+    rest = [s for s in LENGTHS if s not in SYSTEMS]
+    found["Figure 4, 8 and 16 tokens"] = (rest, "GPU", "run.py lengths CORPUS")
+    papers = [f"{branch}, paper's settings" for branch in BRANCHES if branch != "depl"]
+    command = 'compare.py CORPUS --recipe "paper\'s settings"'
+    found["the paper's settings, branch by branch"] = (papers, "GPU", command)
+    frozen = [s for s in RECIPES if s not in SYSTEMS]
+    found["with a frozen encoder"] = (frozen, "CPU", "run.py laptop CORPUS")
+    return found
+
+
+def _seeds_of(measured: Measured, systems: Sequence[str]) -> str:
+    """The seeds that all of the systems were measured with; "once" for a system without one."""
+    seeds = set.intersection(*(set(measured.reports.get(s, {})) for s in systems))
+    if None in seeds:
+        return "once"
+    return ", ".join(str(seed) for seed in sorted(x for x in seeds if x is not None)) or "–"
 
 
 def cost_table(measured: Measured) -> str:

@@ -21,7 +21,6 @@ from systems.recorded import Recorded
 from systems.tables import Documents
 
 Groups = list[dict[str, Any]]
-_WARMUP = 0.1  # share of the steps
 _BLOCK = 256  # documents that are scored at a time
 _TELL_EVERY = 50  # steps between two readings of the loss: reading it makes the GPU wait
 
@@ -42,7 +41,10 @@ class FineTuned(nn.Module, ABC):
     title: str
     epochs: int
     batch_size: int
-    decay = True  # learning rates rise over the first tenth and fall linearly, or stay
+    decay = True  # learning rates rise over a share of the steps and fall linearly, or stay
+    warmup = 0.1
+    weight_decay = 0.01
+    max_norm = 1.0  # of a step's gradient
 
     def __init__(
         self,
@@ -96,14 +98,16 @@ class FineTuned(nn.Module, ABC):
             for group, rate in zip(self.groups(), rates, strict=True)
         ]
         recorded = device.type == "cuda" and not eager
-        optimizer = torch.optim.AdamW(groups, weight_decay=0.01, fused=True, capturable=recorded)
+        optimizer = torch.optim.AdamW(
+            groups, weight_decay=self.weight_decay, fused=True, capturable=recorded
+        )
         parameters = list(self.parameters())
 
         def work(rows: Tensor) -> Tensor:
             optimizer.zero_grad(set_to_none=True)
             loss = self.loss(*documents.texts(rows), documents.targets(rows))
             loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(parameters, 1.0)
+            nn.utils.clip_grad_norm_(parameters, self.max_norm)
             optimizer.step()
             return loss.detach()
 
@@ -119,7 +123,7 @@ class FineTuned(nn.Module, ABC):
                     order = on_device(rng.permutation(len(tokens)), device)
                 if self.decay:
                     for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                        group["lr"].fill_(rate * share_of_rate(step, total, _WARMUP))
+                        group["lr"].fill_(rate * share_of_rate(step, total, self.warmup))
                 loss = take_step(order[i * self.batch_size : (i + 1) * self.batch_size])
                 self.after_step(step + 1, per_epoch)
                 if step % _TELL_EVERY == 0:

@@ -220,8 +220,8 @@ def test_aplc_learns_head_and_tail(bert, corpus, tokens):
     from systems.aplc import APLC
 
     counts = corpus.label_counts
-    model = APLC(bert, counts, epochs=25, rates=(3e-3, 1e-2, 3e-2)).fit(tokens, corpus.Y)
-    assert first_is_right(model.rank(tokens, 3), corpus.Y) > 0.9
+    model = APLC(bert, counts, epochs=30, rates=(3e-3, 1e-2, 3e-2)).fit(tokens, corpus.Y)
+    assert first_is_right(model.rank(tokens, 3), corpus.Y) > 0.7  # by chance 0.15
     tail = np.argsort(-counts, kind="stable")[5:]
     found = set(model.rank(tokens, 1).indices.ravel().tolist())
     assert found & set(tail.tolist())
@@ -277,19 +277,50 @@ def test_label_clusters_are_the_formulas():
     assert clusters.tails[0][0].out_features == 2
     documents = torch.randn(3, 4)
     targets = torch.tensor([[0.0, 1, 0, 0], [1, 0, 0, 1], [0, 0, 1, 0]])
-    head = torch.sigmoid(documents @ clusters.head.weight.T + clusters.head.bias)
-    low = documents @ clusters.tails[0][0].weight.T
-    tail = torch.sigmoid(low @ clusters.tails[0][1].weight.T + clusters.tails[0][1].bias)
-    expected = torch.stack(
-        [head[:, 2] * tail[:, 0], head[:, 0], head[:, 2] * tail[:, 1], head[:, 1]], dim=1
-    )
+    into, norm, _, out = clusters.tails[0]
+    assert into.bias is out.bias is clusters.head.bias is None
+    head = torch.sigmoid(documents @ clusters.head.weight.T)
+    low = documents @ into.weight.T
+    low = (low - low.mean(1, keepdim=True)) / (
+        low.var(1, correction=0, keepdim=True) + norm.eps
+    ).sqrt()
+    tail = head[:, 2:] * torch.sigmoid(low.clamp(min=0) @ out.weight.T)
+    expected = torch.stack([tail[:, 0], head[:, 0], tail[:, 1], head[:, 1]], dim=1)
     assert torch.allclose(clusters.probabilities(documents), expected)
 
     def entropy(p, t):
-        return -(t * p.log() + (1 - t) * (1 - p).log()).mean()
+        return -(t * p.log() + (1 - t) * (1 - p).log()).sum()
 
-    wanted = torch.tensor([[1.0, 0, 0], [0, 1, 1], [0, 0, 1]])  # labels 1 and 3, any of 0 and 2
-    loss = entropy(head, wanted) + entropy(tail[1:], targets[1:][:, [0, 2]])
-    assert torch.allclose(clusters.loss(documents, targets), loss)
-    only_head = clusters.loss(documents[:1], targets[:1])
-    assert torch.allclose(only_head, entropy(head[:1], wanted[:1]))
+    # The first document has no label of the tail, so that its cluster counts as one term.
+    first = (entropy(head[0, :2], targets[0, [1, 3]]) - (1 - head[0, 2]).log()) / 3
+    both = [entropy(expected[i], targets[i]) / 4 for i in (1, 2)]
+    loss = clusters.loss(documents, targets)
+    assert torch.allclose(loss, (first + both[0] + both[1]) / 3)
+    assert torch.allclose(clusters.loss(documents[:1], targets[:1]), first)
+    sure = clusters.loss(1e4 * documents, targets)
+    assert torch.isfinite(torch.stack(torch.autograd.grad(sure, clusters.head.weight))).all()
+
+
+def test_learning_rates_and_decay_are_the_published_ones(bert, corpus, tokens, monkeypatch):
+    """Of the first and the last of many steps: APLC's fall from the start, LightXML's stay."""
+    import torch
+    from systems.aplc import APLC
+    from systems.lightxml import LightXML
+
+    rates, decays = [], []
+    step = torch.optim.AdamW.step
+
+    def told(self, *args):
+        rates.append([round(float(g["lr"]), 9) for g in self.param_groups])
+        decays.append([g["weight_decay"] for g in self.param_groups])
+        return step(self, *args)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", told)
+    APLC(bert, corpus.label_counts, epochs=1).fit(tokens, corpus.Y)
+    assert rates[0] == [5e-5, 1e-4, 2e-3]
+    assert rates[-1] == pytest.approx([5e-5 / 9, 1e-4 / 9, 2e-3 / 9], rel=1e-3)  # of ten steps
+    assert decays[0] == [0.0, 0.0, 0.0]
+    rates.clear(), decays.clear()
+    LightXML(bert, 10, epochs=1).fit(tokens, corpus.Y)
+    assert rates[0] == rates[-1] == [1e-4, 1e-4]
+    assert decays[0] == [0.01, 0.0]

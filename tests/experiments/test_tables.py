@@ -127,6 +127,24 @@ def test_what_is_missing_is_left_out_and_named(tables, tmp_path):
     assert "Not measured yet: eurlex57k." in flat  # its keywords
 
 
+def test_what_was_measured_where_is_one_table(tables, tmp_path):
+    write(tmp_path / "results", 0, {"svm": 1.0, "depl": 1.0})
+    write(tmp_path / "results", 1, {"svm": 1.0})
+    write(tmp_path / "results", None, {"PECOS one-vs-all": 1.0})
+    write(tmp_path / "results", 0, {"LightXML": 1.0}, corpus="debtags")
+    corpora = tables.read_results(tmp_path / "results")
+    lines = tables.block("coverage", corpora, "")[0].splitlines()
+    assert lines[0] == "|  | debtags | EURLEX57K | on | command |"
+    rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in lines[2:]}
+    assert set(tables.SYSTEMS.values()) <= set(rows)
+    assert rows["PECOS one-vs-all"][:3] == ["–", "once", "CPU"]
+    assert rows["SVM"][:3] == ["–", "0, 1", "CPU"]
+    assert rows["DEPL"][:3] == ["–", "0", "GPU"]
+    light = rows["LightXML's algorithm on our encoder"]
+    assert light == ["0", "–", "GPU", "`compare.py CORPUS lightxml` |"]
+    assert rows["Table 6, all but DE-ret"][:2] == ["–", "–"]
+
+
 def test_nothing_is_measured_and_every_block_says_so(tables, tmp_path):
     kinds = (*tables.TABLES, *tables.KEYWORDS, "figure1")
     path = page(tmp_path, *(f"{kind}-eurlex57k" for kind in kinds), "figure3", "figure4")
