@@ -63,10 +63,6 @@ export class Editor {
     return this.area.value;
   }
 
-  get name() {
-    return this.#desk.current.name;
-  }
-
   get desk() {
     return this.#desk;
   }
