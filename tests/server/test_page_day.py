@@ -225,6 +225,33 @@ def test_a_service_that_is_gone_loses_no_place_in_the_review(
     expect(page.locator("#text")).not_to_have_value(first)
 
 
+def test_labels_of_one_document_are_never_decided_about_for_the_next(
+    visit: Opener, address: str, run: Path
+) -> None:
+    ReviewQueue(run).add([NewDocument(WINE, "w-1"), NewDocument(FISH, "f-2")])
+    page = visit(f"{address}#review")
+    expect(page.locator("button.label").first).to_be_focused()
+    first = page.locator("#text").input_value()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/v1/predict", hold)
+    page.keyboard.press("d")
+    page.keyboard.press("a")  # by somebody who does not wait
+    expect(page.locator("#text")).not_to_have_value(first)
+    expect(page.locator("button.label")).to_have_count(0)
+    page.keyboard.press("a")
+    while not held:
+        page.wait_for_timeout(20)
+    held.pop().continue_()
+    expect(page.locator("button.label").first).to_be_focused()
+    page.keyboard.press("r")
+    expect(page.locator("[data-verdict=rejected][aria-pressed=true]")).to_have_count(1)
+    assert [x.verdict for x in FeedbackStore(run).history()] == ["rejected"]
+
+
 def test_decisions_about_texts_of_windows_are_there_after_a_reload(
     visit: Opener, address: str, run: Path
 ) -> None:

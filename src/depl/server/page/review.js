@@ -175,7 +175,7 @@ export class Review {
       "/": () => $("attach").focus(),
     };
     const act = acts[event.key.toLowerCase()];
-    if (!act || !mayDecide()) return;
+    if (!act || !mayDecide() || this.#busy) return; // what is typed is meant for the next document
     event.preventDefault();
     act();
   }

@@ -23,7 +23,7 @@ export class Suggest {
   #askSoon = debounced(() => this.ask(), WAIT);
 
   constructor(desk) {
-    this.editor = new Editor(desk, () => this.#textChanged(), toast);
+    this.editor = new Editor(desk, (other) => this.#textChanged(other), toast);
     this.list = new RankedList(this.editor);
     this.threshold = new Threshold(() => this.#moved());
     $("more").addEventListener("click", () => {
@@ -81,10 +81,10 @@ export class Suggest {
     keep("threshold", this.threshold.value);
   }
 
-  #textChanged() {
+  #textChanged(other) {
     this.list.giveUp();
     clearTimeout(this.#retry);
-    if (this.text.trim()) {
+    if (this.text.trim() && !other) {
       this.#askSoon();
       return;
     }
@@ -92,7 +92,8 @@ export class Suggest {
     this.#labels = [];
     $("trouble").hidden = true;
     this.#busy(false);
-    this.#show();
+    this.#show(); // nothing: labels of one document must not be decided about for another
+    this.ask();
   }
 
   /** Asks for the labels of the current text; an earlier request still running is cancelled. */

@@ -44,7 +44,7 @@ export class Verdicts extends EventTarget {
   /** Brings back what was decided before the page was loaded. */
   async #remember() {
     for (const [key, given] of (await recall(KEPT)) ?? []) {
-      if (!this.#given.has(key)) this.#given.set(key, new Map(given));
+      if (!this.#given.get(key)?.size) this.#given.set(key, new Map(given));
     }
     this.refresh();
   }
