@@ -99,13 +99,14 @@ export class Collection {
     for (const id of ["documents-csv", "documents-json"]) $(id).disabled = done < all;
   }
 
-  /** Ids of the labels that are suggested since the run has learnt, and were not before. */
+  /** The labels that are suggested since the run has learnt, and were not before: how likely, by id. */
   #fresh(one) {
-    if (!one.labels || !one.before) return new Set();
+    if (!one.labels || !one.before) return new Map();
     const least = this.#suggest.threshold.value;
     const known = one.before.filter(({ probability }) => probability >= least).map(({ id }) => id);
-    const now = this.#suggest.taken(one).filter(({ decision }) => !decision).map(({ id }) => id);
-    return new Set(now.filter((id) => !known.includes(id)));
+    const now = this.#suggest.taken(one).filter(({ decision }) => !decision);
+    const fresh = now.filter(({ id }) => !known.includes(id));
+    return new Map(fresh.map(({ id, probability }) => [id, probability]));
   }
 
   /** The documents that the search finds, in the order that is asked for. */
@@ -121,7 +122,8 @@ export class Collection {
     const sure = ({ one }) => one.labels?.[0]?.probability ?? 0;
     const { value: order } = $("documents-sort");
     if (order === "unsure") found.sort((a, b) => sure(a) - sure(b));
-    if (order === "new") found.sort((a, b) => this.#fresh(b.one).size - this.#fresh(a.one).size);
+    const surest = new Map(found.map(({ one }) => [one, Math.max(0, ...this.#fresh(one).values())]));
+    if (order === "new") found.sort((a, b) => surest.get(b.one) - surest.get(a.one));
     return found;
   }
 
