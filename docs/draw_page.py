@@ -1,4 +1,6 @@
-"""Take the pictures of the page: ``python docs/draw_page.py data/eurlex57k data/debtags --out FOLDER``.
+"""Take the pictures of the page.
+
+``python docs/draw_page.py data/eurlex57k data/debtags --out FOLDER``
 
 A day of a reviewer's work, in a browser without a window: a sparse run is fitted on some acts, a
 table of Excel with others is dropped on the page, and somebody who knows their labels reviews the
@@ -40,6 +42,7 @@ Row = dict[str, Any]
 
 
 def read(path: Path) -> list[Row]:
+    """The documents of a split."""
     with lzma.open(path, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
@@ -75,6 +78,7 @@ def written(rows: list[Row], path: Path) -> Path:
 
 @contextmanager
 def serving(run: Path) -> Iterator[str]:
+    """The address of a run's page, at which labels may be decided about."""
     command = [*DEPL, "serve", run, "--port", "0", "--allow-writes"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as service:
         try:
@@ -88,6 +92,7 @@ def serving(run: Path) -> Iterator[str]:
 
 
 def opened(browser: Browser, url: str, size: dict[str, int], **options: Any) -> Page:  # noqa: ANN401
+    """A page of its own, as in a browser that was never here before."""
     page = browser.new_context(viewport=size, **options).new_page()
     page.goto(url)
     expect(page.locator("#run")).to_contain_text("labels")
@@ -95,6 +100,7 @@ def opened(browser: Browser, url: str, size: dict[str, int], **options: Any) -> 
 
 
 def drop(page: Page, table: Path) -> None:
+    """Open a table, and wait for its labels."""
     page.set_input_files("#files", [table])
     expect(page.locator("#documents-state")).to_contain_text("for all", timeout=120_000)
 
@@ -113,6 +119,7 @@ def take(page: Page, name: str, *, message: bool = False) -> None:
 
 
 def suggested(page: Page, name: str) -> Locator:
+    """The row of a suggested label."""
     return page.locator("#list > li").filter(has=page.get_by_text(name, exact=True))
 
 
@@ -142,6 +149,7 @@ def decide(page: Page, labels: set[str]) -> None:
 
 
 def review(page: Page, labels: dict[str, set[str]]) -> None:
+    """Review the first documents of the table."""
     page.get_by_role("button", name="Review these").click()
     shown = ""
     for done in range(REVIEWED):
@@ -155,13 +163,15 @@ def review(page: Page, labels: dict[str, set[str]]) -> None:
 
 
 def learn(run: Path, url: str) -> None:
+    """Let the run learn, and the service take it over."""
     subprocess.run([*DEPL, "learn", run], check=True)
-    asked = urllib.request.Request(f"{url}v1/reload", method="POST")  # noqa: S310
-    with urllib.request.urlopen(asked) as answer:  # noqa: S310
+    asked = urllib.request.Request(f"{url}v1/reload", method="POST")
+    with urllib.request.urlopen(asked) as answer:
         answer.read()
 
 
 def draw_day(browser: Browser, url: str, run: Path, table: Path, rows: list[Row]) -> None:
+    """From the table to the run that has learnt."""
     page = opened(browser, url, DESKTOP, color_scheme="light")
     drop(page, table)
     take(page, "documents")
@@ -190,6 +200,7 @@ def draw_day(browser: Browser, url: str, run: Path, table: Path, rows: list[Row]
 
 
 def draw_tree(browser: Browser, url: str) -> None:
+    """The tree, with a branch open."""
     page = opened(browser, f"{url}#labels", DESKTOP, color_scheme="light")
     page.get_by_role("button", name="Tree").click()
     page.locator(f"#tree [data-id='{BRANCH}'] .twig").click()
@@ -197,6 +208,7 @@ def draw_tree(browser: Browser, url: str) -> None:
 
 
 def main() -> None:
+    """Fit the runs, and take all pictures."""
     parser = argparse.ArgumentParser(description="Take the pictures of the page.")
     parser.add_argument("acts", type=Path, help="EURLEX57K")
     parser.add_argument("packages", type=Path, help="debtags")
