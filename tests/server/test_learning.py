@@ -11,6 +11,7 @@ import pytest
 from tests.server.test_serve_process import metric, wait_until
 
 from depl.labels.feedback import Decision, FeedbackStore
+from depl.labels.review_queue import NewDocument, ReviewQueue
 from depl.run.folder import Run
 from depl.server.learning import Due, Learners
 
@@ -45,6 +46,9 @@ def test_decisions_and_undos_are_changes(tmp_path: Path):
 
 @pytest.mark.skipif(os.name != "posix", reason="these signals are POSIX's")
 def test_the_service_learns_while_it_answers(own_run: Path, served):
+    queue = ReviewQueue(own_run)
+    queue.add([NewDocument(TEXT, "waits"), NewDocument("wine", "done")])
+    queue.mark(2, "done")
     with served(own_run, "--allow-writes", "--learn", 2) as service:
         statuses, stop = [], threading.Event()
 
@@ -54,6 +58,7 @@ def test_the_service_learns_while_it_answers(own_run: Path, served):
                     answer = client.post("/v1/predict", json={"texts": [TEXT]})
                     statuses.append(answer.status_code)
 
+        before = httpx.get(f"{service.url}/v1/info", timeout=60).json()
         asking = threading.Thread(target=ask)
         asking.start()
         try:
@@ -74,6 +79,14 @@ def test_the_service_learns_while_it_answers(own_run: Path, served):
         assert '"reloaded"' in lines[1]
         found = httpx.get(f"{service.url}/v1/labels/77", timeout=60).json()
         assert found["training_documents"] == 1
+        info = httpx.get(f"{service.url}/v1/info", timeout=60).json()
+        assert info["run"] not in ("", before["run"])
+        assert info["documents"] == before["documents"] + 1
+        asked = httpx.post(f"{service.url}/v1/predict", json={"texts": [TEXT]}, timeout=60)
+        assert asked.json()["run"] == info["run"]
+    open_, done = queue.waiting()  # what waits is asked about with what the run knows now
+    assert "77" in dict(open_.suggested)
+    assert not done.suggested
 
 
 def test_what_goes_wrong_is_logged_and_does_not_end_it(own_run: Path, caplog):

@@ -55,7 +55,7 @@ def review(
     again and listed.
     """
     from depl.model.classifier import Classifier
-    from depl.model.review import ordered
+    from depl.model.review import ordered, renew
 
     if output is not None and _suffix(output) not in (".csv", ".tsv", ".jsonl"):
         raise ConfigError(f"--output takes a .csv, .tsv or .jsonl file; got {output}.")
@@ -63,7 +63,7 @@ def review(
     queue = model.review
     if clear:
         err.print(f"[dim]{count(queue.clear(), 'document')} removed from the queue.[/]")
-    _renew(model, queue)
+    renew(model, queue)
     added = _add(model, queue, files, text, id) if files else 0
     progress = queue.progress()
     if not progress.total and not clear:
@@ -119,18 +119,6 @@ def _add(
     if read > added:
         err.print(f"[dim]{count(read - added, 'document was', 'documents were')} there already.[/]")
     return added
-
-
-def _renew(model: Classifier, queue: ReviewQueue) -> None:
-    """Suggest labels again for what is open: the run may have learnt since."""
-    from depl.model.review import lessons
-
-    texts = queue.texts()
-    numbers = list(texts)
-    for start in range(0, len(numbers), _CHUNK):
-        some = numbers[start : start + _CHUNK]
-        found = lessons(model, [texts[number] for number in some])
-        queue.renew(dict(zip(some, found, strict=True)))
 
 
 def _rows(model: Classifier, queue: ReviewQueue, order: list[Waiting]) -> list[dict[str, Any]]:

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, hstack
 
 from depl.core.corpus import LabelSet
-from depl.labels.review_queue import Suggested, Terms, Waiting
+from depl.labels.review_queue import ReviewQueue, Suggested, Terms, Waiting
 from depl.model.classifier import Classifier
 
 _LABELS = 20  # suggestions of a document that its place in the order depends on
+_AT_ONCE = 2_000  # documents
 _TERMS = 60  # terms, those with the largest weights
 
 # How fast an example teaches less as it is more expected. On training documents of TIB-en, one for
@@ -48,6 +49,16 @@ def lessons(model: Classifier, texts: Sequence[str]) -> list[Lesson]:
     """What there is to learn from every text."""
     pairs = zip(_suggestions(model, texts), _terms(model, texts), strict=True)
     return [Lesson(suggested, terms) for suggested, terms in pairs]
+
+
+def renew(model: Classifier, queue: ReviewQueue) -> None:
+    """Say again what there is to learn from the documents that are open: the model has learnt."""
+    texts = queue.texts()
+    numbers = list(texts)
+    for start in range(0, len(numbers), _AT_ONCE):
+        some = numbers[start : start + _AT_ONCE]
+        found = lessons(model, [texts[number] for number in some])
+        queue.renew(dict(zip(some, found, strict=True)))
 
 
 def _suggestions(model: Classifier, texts: Sequence[str]) -> list[Suggested]:

@@ -142,6 +142,7 @@ def info(model: Classifier, *, writable: bool) -> schemas.Info:
     return schemas.Info(
         name=model.name,
         version=__version__,
+        run=model.version,
         documents=model.n_train,
         labels=sum(sizes.values()),
         bands=[

@@ -67,7 +67,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "PredictResponse": {
         "results": [
             {"labels": [_SAFETY | {"probability": 0.888}, _STATION | {"probability": 0.723}]}
-        ]
+        ],
+        "run": "20c6ecf51f71cfcd0d2ca05fc62744d7",
     },
     "ExtractResponse": {"text": _TEXT, "title": "Report on nuclear safety", "cut": False},
     "TableResponse": {
@@ -138,6 +139,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "Info": {
         "name": "eurlex57k",
         "version": "0.1.0",
+        "run": "20c6ecf51f71cfcd0d2ca05fc62744d7",
         "documents": 45000,
         "labels": 4271,
         "bands": [

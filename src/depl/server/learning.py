@@ -1,8 +1,9 @@
 """``depl serve --learn``: the service learns from feedback by itself, in a process of its own.
 
 A thread looks at the feedback of each run. When enough was decided, or something and then nothing
-for a while, it lets a process of low priority do what ``depl learn`` does. Then SIGHUP lets the
-service load the new state: the old one answers until that is done, in one process or in several.
+for a while, it lets a process of low priority do what ``depl learn`` does, and put what is left to
+review into a new order. Then SIGHUP lets the service load the new state: the old one answers until
+that is done, in one process or in several.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from threading import Event, Thread
 
 from depl.core.errors import DeplError
 from depl.labels.feedback import FeedbackStore
+from depl.labels.review_queue import ReviewQueue
+from depl.model.classifier import Classifier
+from depl.model.review import renew
 from depl.pipeline.learn import learn
 from depl.run.folder import Run
 from depl.server.logs import log_event
@@ -137,7 +141,11 @@ class Learners:
 def main() -> None:
     """Learn from the feedback on the run that is named, and print what was learnt."""
     try:
-        lesson, _ = learn(Run.open(sys.argv[1]))
+        run = Run.open(sys.argv[1])
+        lesson, _ = learn(run)
+        queue = ReviewQueue(run.path)
+        if lesson.labels and queue.progress().left:
+            renew(Classifier.load(run.path), queue)
     except DeplError as error:
         sys.exit(str(error))
     sys.stdout.write(json.dumps(asdict(lesson)))

@@ -96,8 +96,10 @@ def _suggesting(live: LiveModel) -> APIRouter:
         )
         wanted = (k, least, body.band, body.ancestors)
         questions = [Question(text, *wanted) for text in body.texts]
+        run = live.version  # of before: who compares it asks once too often rather than never again
         rows = await _while_connected(request, live.suggest(questions))
-        return schemas.PredictResponse(results=[schemas.Suggestions(labels=row) for row in rows])
+        results = [schemas.Suggestions(labels=row) for row in rows]
+        return schemas.PredictResponse(results=results, run=run)
 
     @router.post("/explain", responses=_problems(404))
     async def explain(body: schemas.ExplainRequest, request: Request) -> schemas.ExplainResponse:

@@ -33,6 +33,9 @@ MAX_DECISIONS = 200  # about one document, in one request
 _LINE = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x1f\x7f-\x9f\s][^\x00-\x1f\x7f-\x9f]*$"
 _LINES = _LINE.replace(r"\x00-\x1f", r"\x00-\x08\x0b\x0c\x0e-\x1f")  # but tabs and line breaks
 
+RunState = Annotated[
+    str, Field(description="Another one after the run was fitted again or has learnt.")
+]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CHARACTERS, pattern=r"\S")]
 LabelId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_LINE)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_LINE)]
@@ -227,6 +230,7 @@ class PredictResponse(BaseModel):
     """One result per text, in the order of the texts."""
 
     results: list[Suggestions]
+    run: RunState
 
 
 class ListedLabel(ShortLabel):
@@ -336,6 +340,7 @@ class Info(BaseModel):
 
     name: str
     version: str
+    run: RunState
     documents: int
     labels: int
     bands: list[BandInfo]

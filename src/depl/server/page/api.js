@@ -44,6 +44,24 @@ export function whenGiven(act) {
   tokenGiven = act;
 }
 
+let state = null; // of the run that answered last: another one when it has learnt
+let tellRenewed = () => {};
+
+/** Sets what is done when the run has learnt, or was fitted again, while the page is open. */
+export function whenRenewed(act) {
+  tellRenewed = act;
+}
+
+/** What suggestions depend on: those of another state of the run are out of date. */
+export const runState = () => state;
+
+function noticing(answer) {
+  const before = state;
+  state = answer.run;
+  if (before !== null && before !== state) tellRenewed();
+  return answer;
+}
+
 const RUNS = "v1/runs";
 
 /** The name of the run that the address names; null: the first of the service. */
@@ -130,11 +148,11 @@ function forPeople(reason = "") {
 const label = (id) => `v1/labels/${encodeURIComponent(id)}`;
 
 export const service = {
-  info: (signal) => call("GET", "v1/info", { signal }),
+  info: async () => noticing(await call("GET", "v1/info")),
   /** The labels of texts, most likely first: the service itself may put a rare one before. */
   predict: async (texts, { k, band = null }, signal) => {
     const body = { texts, k, threshold: null, band };
-    const answer = await call("POST", "v1/predict", { body, signal });
+    const answer = noticing(await call("POST", "v1/predict", { body, signal }));
     for (const { labels } of answer.results) labels.sort((a, b) => b.probability - a.probability);
     return answer;
   },

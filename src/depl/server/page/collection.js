@@ -4,6 +4,7 @@ import { $, count, debounced, h, plural, showTrouble, toast, wording } from "./d
 import { service } from "./api.js";
 import { bandIcon } from "./bands.js";
 import { labelAll } from "./batches.js";
+import { Desk } from "./desk.js";
 import { asJson, commaSeparated, download } from "./export.js";
 import { Pager } from "./pager.js";
 import { K } from "./suggest.js";
@@ -22,12 +23,14 @@ export class Collection {
   #desk;
   #suggest;
   #working = null; // what stops the labelling that is under way
+  #retry = null;
   #pager = new Pager($("documents-pager"), 25, () => this.#draw());
 
   constructor(desk, suggest) {
     this.#desk = desk;
     this.#suggest = suggest;
     desk.addEventListener("opened", () => this.#opened());
+    suggest.list.verdicts.addEventListener("decided", () => this.#draw());
     $("documents-search").addEventListener("input", debounced(() => this.#pager.go(0), 150));
     $("documents-sort").addEventListener("change", () => this.#pager.go(0));
     $("documents-find").addEventListener("submit", (event) => event.preventDefault());
@@ -43,6 +46,9 @@ export class Collection {
     $("nav-documents").hidden = length < 2;
     $("nav-documents").replaceChildren("Documents ", h("span", { class: "number" }, count(length)));
     if (length < 2 && location.hash === "#documents") location.hash = "#suggest";
+    $("documents-search").value = ""; // what was opened is shown, with what is beside it
+    $("documents-sort").value = "file";
+    this.#pager.go(this.#desk.at - (this.#desk.at % this.#pager.size));
     if (!$("view-documents").hidden) this.show();
   }
 
@@ -50,7 +56,7 @@ export class Collection {
   async show() {
     $("documents-title").textContent = plural(this.#desk.documents.length, "document");
     this.#draw();
-    this.#working?.abort();
+    this.leave();
     const working = (this.#working = new AbortController());
     const documents = this.#desk.documents.filter(({ text }) => text.trim());
     const told = (done, all) => {
@@ -62,13 +68,16 @@ export class Collection {
       await labelAll(documents, { k: K, told, signal: working.signal });
       $("documents-trouble").hidden = true;
     } catch (error) {
-      if (error.name !== "AbortError") showTrouble($("documents-trouble"), error, () => this.show());
+      if (error.name === "AbortError") return;
+      showTrouble($("documents-trouble"), error, () => this.show());
+      if (error.after) this.#retry = setTimeout(() => this.show(), 1000 * error.after);
     }
   }
 
   /** The list is left; what is labelled stays labelled. */
   leave() {
     this.#working?.abort();
+    clearTimeout(this.#retry);
   }
 
   #tell(done, all) {
@@ -77,30 +86,44 @@ export class Collection {
     bar.max = all;
     bar.value = done;
     bar.textContent = `${done} of ${all}`;
-    const none = this.#desk.documents.filter((one) => one.labels && !this.#above(one).length);
-    const without = done === all && none.length ? `; ${plural(none.length, "document")} without a label` : "";
+    const labelled = done === all ? this.#desk.documents.filter(({ labels }) => labels) : [];
+    const none = labelled.filter((one) => !this.#suggest.taken(one).length).length;
+    const without = none ? `; ${plural(none, "document")} without a label` : "";
+    const changed = labelled.filter((one) => this.#fresh(one).size).length;
+    const learnt = changed ? ` What depl has learnt brings new labels to ${count(changed)} of them.` : "";
     $("documents-state").textContent =
       done === all
-        ? `Labels suggested for all ${plural(all, "document")}${without}.`
+        ? `Labels suggested for all ${plural(all, "document")}${without}.${learnt}`
         : `Labels suggested for ${count(done)} of ${count(all)} documents…`;
+    $("documents-sort").querySelector("[value=new]").hidden = !changed;
     for (const id of ["documents-csv", "documents-json"]) $(id).disabled = done < all;
   }
 
-  #above({ labels = [] }) {
-    return labels.filter(({ probability }) => probability >= this.#suggest.threshold.value);
+  /** The labels that are suggested since the run has learnt, and were not before: how likely, by id. */
+  #fresh(one) {
+    if (!one.labels || !one.before) return new Map();
+    const least = this.#suggest.threshold.value;
+    const known = one.before.filter(({ probability }) => probability >= least).map(({ id }) => id);
+    const now = this.#suggest.taken(one).filter(({ decision }) => !decision);
+    const fresh = now.filter(({ id }) => !known.includes(id));
+    return new Map(fresh.map(({ id, probability }) => [id, probability]));
   }
 
   /** The documents that the search finds, in the order that is asked for. */
   #found() {
     const words = $("documents-search").value.toLowerCase().split(/\s+/).filter(Boolean);
     const has = (one) => {
-      const names = (one.labels ? this.#above(one) : []).map(({ name }) => name);
+      if (!words.length) return true;
+      const names = (one.labels ? this.#suggest.taken(one) : []).map(({ name }) => name);
       const all = `${one.name}\n${one.text}\n${names.join("\n")}`.toLowerCase();
       return words.every((word) => all.includes(word));
     };
     const found = this.#desk.documents.map((one, i) => ({ one, i })).filter(({ one }) => has(one));
     const sure = ({ one }) => one.labels?.[0]?.probability ?? 0;
-    if ($("documents-sort").value === "unsure") found.sort((a, b) => sure(a) - sure(b));
+    const { value: order } = $("documents-sort");
+    if (order === "unsure") found.sort((a, b) => sure(a) - sure(b));
+    const surest = new Map(found.map(({ one }) => [one, Math.max(0, ...this.#fresh(one).values())]));
+    if (order === "new") found.sort((a, b) => surest.get(b.one) - surest.get(a.one));
     return found;
   }
 
@@ -133,21 +156,26 @@ export class Collection {
   #labels(one) {
     if (!one.text.trim()) return h("p", { class: "muted" }, "There is no text.");
     if (!one.labels) return h("p", { class: "ghost line" });
-    const above = this.#above(one);
-    if (!above.length) return h("p", { class: "muted" }, "No label is sure enough.");
-    const chip = (label) =>
-      h(
+    const taken = this.#suggest.taken(one);
+    if (!taken.length) return h("p", { class: "muted" }, "No label is sure enough.");
+    const fresh = this.#fresh(one);
+    const chip = ({ id, name, band, probability, decision }) => {
+      const said = decision || probability === undefined ? null : this.#suggest.said(probability);
+      return h(
         "li",
-        { class: "tag" },
-        bandIcon(label.band),
-        label.name,
-        h("span", { class: "number muted" }, this.#suggest.said(label.probability)),
+        { class: decision ? "tag decided" : "tag" },
+        decision ? h("span", { role: "img", "aria-label": decision, title: decision }, "✓") : bandIcon(band),
+        name,
+        said === null ? null : h("span", { class: "number muted" }, said),
+        !decision && fresh.has(id) ? h("b", { class: "fresh" }, "new") : null,
       );
-    const more = above.length - SHOWN_LABELS;
+    };
+    const more = taken.length - SHOWN_LABELS;
+    const first = new Set([...taken].sort((a, b) => fresh.has(b.id) - fresh.has(a.id)).slice(0, SHOWN_LABELS));
     return h(
       "ul",
       { class: "tag-list", "aria-label": `Labels of ${one.name}` },
-      ...above.slice(0, SHOWN_LABELS).map(chip),
+      ...taken.filter((label) => first.has(label)).map(chip),
       more > 0 ? h("li", { class: "muted" }, `and ${more} more`) : null,
     );
   }
@@ -166,9 +194,10 @@ export class Collection {
   async #review() {
     const documents = this.#desk.documents
       .filter(({ text }) => text.trim())
-      .map(({ name, text, row }) =>
-        row ? { text, source: row.slice(-500) } : { text, id: name.slice(0, 200) || null },
-      );
+      .map((one) => {
+        const { id, source } = Desk.known(one);
+        return { text: one.text, id, source: source.slice(-500) || null };
+      });
     $("documents-review").disabled = true;
     try {
       let added = 0;

@@ -45,6 +45,13 @@ export class Desk extends EventTarget {
     return this.#guest ?? this.#documents[this.#at];
   }
 
+  /** By what id a document is known elsewhere, too, and where it comes from. */
+  static known({ name, id = null, source = "", row }) {
+    if (id !== null || source) return { id, source };
+    if (row) return { id, source: row }; // the number of a row is no id
+    return { id: name === TYPED ? null : name.slice(0, 200) || null, source };
+  }
+
   get guest() {
     return this.#guest;
   }

@@ -88,7 +88,8 @@ export async function keep(key, value, { each = false } = {}) {
 }
 
 /** A short name for a text, so that what is kept about it need not hold the text again. */
-export function digest(text) {
+export function digest(raw) {
+  const text = raw.replace(/\r\n?/g, "\n"); // as in the field for the text
   let [a, b] = [0xdeadbeef, 0x41c6ce57];
   for (let i = 0; i < text.length; i += 1) {
     const code = text.charCodeAt(i);

@@ -31,7 +31,10 @@ export class Editor {
   #changed;
   #complain;
 
-  /** `changed()` is called after every edit, `complain(message)` about files that are not text. */
+  /**
+   * `changed(other)` is called after every edit, and with true when another document is shown;
+   * `complain(message)` about files that are not text.
+   */
   constructor(desk, changed, complain) {
     this.#desk = desk;
     this.#changed = changed;
@@ -61,10 +64,6 @@ export class Editor {
 
   get text() {
     return this.area.value;
-  }
-
-  get name() {
-    return this.#desk.current.name;
   }
 
   get desk() {
@@ -98,7 +97,7 @@ export class Editor {
     this.area.value = desk.current.text;
     this.area.readOnly = desk.guest !== null;
     $("editor").scrollTop = 0;
-    this.#refresh();
+    this.#refresh(true);
   }
 
   /** Highlights spans of the text: a list of {start, end, strength}, strength 1 to 3. */
@@ -142,7 +141,7 @@ export class Editor {
     if (above || below) box.scrollTo({ top: mark.offsetTop - box.clientHeight / 3, behavior });
   }
 
-  #refresh() {
+  #refresh(other = false) {
     const huge = this.text.length > LONGEST_LIT;
     $("editor").classList.toggle("huge", huge);
     if (huge) $("marks").textContent = "";
@@ -155,7 +154,7 @@ export class Editor {
       $("lit").textContent = `Only the first ${count(LONGEST_READ)} characters are used`;
     } else if (huge) $("lit").textContent = "Too long to highlight words";
     $("clear").disabled = this.#desk.isEmpty;
-    this.#changed();
+    this.#changed(other);
   }
 
   #acceptDrops() {

@@ -1,14 +1,14 @@
 // Suggestions as tab-separated text, CSV and JSON.
 
-const COLUMNS = ["rank", "id", "name", "probability", "training_documents", "band"];
+const COLUMNS = ["rank", "id", "name", "probability", "training_documents", "band", "decision"];
 
-const rounded = (p) => Number(p.toFixed(4));
+const rounded = (p) => (p === undefined ? null : Number(p.toFixed(4))); // of an added label
 const rowsOf = (labels) =>
   labels.map((label, i) => ({ ...label, rank: i + 1, probability: rounded(label.probability) }));
 
 /** A text that a spreadsheet would take for a formula gets an apostrophe; a number is harmless. */
 function safeCell(value) {
-  const text = String(value);
+  const text = String(value ?? "");
   const formula = /^(\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])/.test(text);
   return formula && !/^[+-]?\d+([.,]\d+)*$/.test(text) ? `'${text}` : text;
 }

@@ -240,7 +240,7 @@ function row(label) {
   ];
   const about = words.length
     ? h("ul", { class: "tags", "aria-label": "Keywords" }, ...words)
-    : h("p", { class: "muted clamp" }, label.description);
+    : h("p", { class: "muted clamp" }, label.description === label.name ? "" : label.description);
   return h("li", {}, h("div", { class: "row-head" }, ...head), about);
 }
 

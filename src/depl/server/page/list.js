@@ -69,7 +69,8 @@ export class RankedList {
   /** The first label gets the focus, unless somebody is typing: letters decide about labels. */
   focusFirst() {
     if (document.activeElement === $("attach")) return;
-    $("list").querySelector("li:not([hidden]) button.label")?.focus();
+    // On a phone the document is above the labels, and is what is looked at first.
+    $("list").querySelector("li:not([hidden]) button.label")?.focus({ preventScroll: true });
   }
 
   /** Decides about the label that has the focus, and goes on to the next. */

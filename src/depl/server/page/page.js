@@ -1,7 +1,7 @@
 // Puts the page together: which view is shown, and what the service says about itself.
 
 import { $, labelAddress, plural, showTrouble, toast } from "./dom.js";
-import { keepToken, pageOf, runHere, service, token, whenGiven } from "./api.js";
+import { keepToken, pageOf, runHere, service, token, whenGiven, whenRenewed } from "./api.js";
 import { learnBands } from "./bands.js";
 import { Collection } from "./collection.js";
 import { Desk } from "./desk.js";
@@ -30,9 +30,12 @@ const review = new Review(desk, suggest.list);
 const edit = new Edit(labelsChanged, () => suggest.text);
 const labels = new Labels(edit, suggest.editor);
 
+let known = null; // what the service said about itself last
+
 async function learnAbout() {
   try {
     const [info, { runs }] = await Promise.all([service.info(), service.runs(), meetVisitor()]);
+    known = info;
     learnBands(info.bands);
     describe(info, runs);
     suggest.inform(info);
@@ -77,6 +80,23 @@ async function meetAgain() {
   if (review.active && !mayDecide()) location.hash = "#suggest";
 }
 
+/** The run has learnt from what people decided, or was fitted again: what is shown is renewed. */
+async function renewed() {
+  const before = known?.documents;
+  if (before === undefined || !(await learnAbout())) return;
+  const more = known.documents - before;
+  const why = more > 0 ? `depl has learnt from ${plural(more, "more document")}` : "The run has changed";
+  toast(`${why}: labels are suggested anew.`);
+  if (!$("view-documents").hidden) collection.show();
+  else if (!$("view-suggest").hidden) suggest.ask();
+  else labels.refresh();
+}
+
+/** Somebody is here again, or looks at something else: the run may have learnt meanwhile. */
+function lookAgain() {
+  if (known && document.visibilityState === "visible") service.info().catch(() => {});
+}
+
 /** After a change: loads everything again, and shows a new label where the user is. */
 async function labelsChanged(added = null) {
   await learnAbout();
@@ -91,7 +111,12 @@ async function labelsChanged(added = null) {
 function route(event) {
   const [wanted, id] = location.hash.slice(1).split("/");
   if (wanted === "main") return; // the skip link
-  const name = wanted in VIEWS ? wanted : "suggest";
+  let name = wanted in VIEWS ? wanted : "suggest";
+  if (name === "review" && known && !mayDecide()) {
+    name = "suggest";
+    history.replaceState(null, "", "#suggest");
+    toast("You can look at suggestions here, but not review them. “Read-only” says how to allow it.");
+  }
   const [section, entry] = VIEWS[name];
   for (const one of ["suggest", "documents", "labels", "label"]) {
     $(`view-${one}`).hidden = one !== section;
@@ -106,7 +131,10 @@ function route(event) {
   if (name === "documents") collection.show();
   else collection.leave();
   if (name === "labels") labels.browse();
-  if (event) scrollTo(0, 0);
+  if (event) {
+    scrollTo(0, 0);
+    lookAgain();
+  }
   if (name !== "label") return;
   labels.card(decodeURIComponent(id)).then(() => event && $("label-name")?.focus());
 }
@@ -131,7 +159,9 @@ $("forget").addEventListener("click", () => {
 $("choose-run").addEventListener("change", () => location.assign(pageOf($("choose-run").value)));
 $("add-here").addEventListener("click", () => edit.add($("attach").value));
 addEventListener("hashchange", route);
+document.addEventListener("visibilitychange", lookAgain);
 whenGiven(meetAgain);
+whenRenewed(renewed);
 recall("expert").then((on) => on && setExpert(true));
 await desk.restore();
 start();

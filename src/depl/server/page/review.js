@@ -89,6 +89,7 @@ export class Review {
     $("review-why").replaceChildren(...because(found));
     $("review-back").disabled = this.#at <= 0;
     this.#list.verdicts.refresh(); // a label can be added before any is suggested
+    scrollTo(0, 0);
     this.#list.whenShown(() => this.#list.focusFirst());
   }
 
@@ -127,11 +128,12 @@ export class Review {
   async #finish(state) {
     const number = this.#seen[this.#at];
     if (number === undefined || this.#busy) return;
-    await this.#attempt(async () => {
+    const marked = await this.#attempt(async () => {
       this.#tell(await service.review.mark(number, state));
       const said = state === "done" ? "Done." : "Skipped.";
       $("live").textContent = `${said} ${$("review-count").textContent}.`;
     });
+    if (!marked) return;
     if (this.#at < this.#seen.length - 1) {
       this.#at += 1;
       await this.#show(this.#seen[this.#at]);
@@ -144,15 +146,19 @@ export class Review {
     await this.#show(this.#seen[this.#at]);
   }
 
+  /** Whether it went well. */
   async #attempt(act) {
-    if (this.#busy) return;
+    if (this.#busy) return false;
     this.#busy = true;
     try {
       await act();
+      return true;
     } catch (error) {
       toast(wording(error), error.retry ? { name: "Try again", act: () => this.enter() } : null);
+      return false;
+    } finally {
+      this.#busy = false;
     }
-    this.#busy = false;
   }
 
   /** Letters count where nothing can be typed, and only while no dialog is open. */
@@ -169,7 +175,7 @@ export class Review {
       "/": () => $("attach").focus(),
     };
     const act = acts[event.key.toLowerCase()];
-    if (!act || !mayDecide()) return;
+    if (!act || !mayDecide() || this.#busy) return; // what is typed is meant for the next document
     event.preventDefault();
     act();
   }

@@ -23,7 +23,7 @@ export class Suggest {
   #askSoon = debounced(() => this.ask(), WAIT);
 
   constructor(desk) {
-    this.editor = new Editor(desk, () => this.#textChanged(), toast);
+    this.editor = new Editor(desk, (other) => this.#textChanged(other), toast);
     this.list = new RankedList(this.editor);
     this.threshold = new Threshold(() => this.#moved());
     $("more").addEventListener("click", () => {
@@ -33,6 +33,7 @@ export class Suggest {
     $("copy").addEventListener("click", () => this.#copy());
     $("csv").addEventListener("click", () => this.#download("csv"));
     $("json").addEventListener("click", () => this.#download("json"));
+    this.list.verdicts.addEventListener("decided", () => this.#permit());
     addEventListener("online", () => this.#retry && this.ask());
     this.#show();
   }
@@ -80,10 +81,10 @@ export class Suggest {
     keep("threshold", this.threshold.value);
   }
 
-  #textChanged() {
+  #textChanged(other) {
     this.list.giveUp();
     clearTimeout(this.#retry);
-    if (this.text.trim()) {
+    if (this.text.trim() && !other) {
       this.#askSoon();
       return;
     }
@@ -91,7 +92,8 @@ export class Suggest {
     this.#labels = [];
     $("trouble").hidden = true;
     this.#busy(false);
-    this.#show();
+    this.#show(); // nothing: labels of one document must not be decided about for another
+    this.ask();
   }
 
   /** Asks for the labels of the current text; an earlier request still running is cancelled. */
@@ -159,10 +161,24 @@ export class Suggest {
     $("more").textContent = this.#below
       ? "Hide less likely labels"
       : `Show ${plural(hidden, "less likely label")}`;
-    for (const id of ["copy", "json", "csv"]) $(id).disabled = !this.#above.length;
+    this.#permit();
     if (this.calibrated) this.threshold.explain(this.#labels);
     if (!failed) $("nothing").replaceChildren(...this.#insteadOfLabels());
     else if (!this.#labels.length) $("nothing").replaceChildren();
+  }
+
+  #permit() {
+    for (const id of ["copy", "json", "csv"]) $(id).disabled = !this.taken(this.#shown).length;
+  }
+
+  /** The document that is shown, with its labels. */
+  get #shown() {
+    return { name: this.editor.desk.current.name, text: this.text, labels: this.#labels };
+  }
+
+  /** The labels of a document: what was decided, and else what reaches the threshold. */
+  taken(document) {
+    return this.list.verdicts.taken(document, this.threshold.value);
   }
 
   /** What to show when there are no labels. */
@@ -202,8 +218,9 @@ export class Suggest {
 
   async #copy() {
     try {
-      await copy(tabSeparated(this.#above));
-      toast(`Copied ${plural(this.#above.length, "label")} as a table.`);
+      const taken = this.taken(this.#shown);
+      await copy(tabSeparated(taken));
+      toast(`Copied ${plural(taken.length, "label")} as a table.`);
     } catch (error) {
       toast(`Could not copy: ${error.message}`);
     }
@@ -219,22 +236,19 @@ export class Suggest {
     }
   }
 
-  /** For every open document, the labels above the threshold. */
+  /** For every open document, the labels that are taken. */
   async #allResults() {
     const { documents } = this.editor.desk;
-    if (documents.length === 1) return [{ name: this.editor.name, labels: this.#above }];
+    if (documents.length === 1) return [{ ...this.#shown, labels: this.taken(this.#shown) }];
     const told = (done, all) => toast(`Suggesting labels for document ${done} of ${all}…`);
     return this.results(told);
   }
 
-  /** The labels of all open documents that reach the threshold; `told(done, all)` hears of it. */
+  /** The labels of all open documents that are taken; `told(done, all)` hears of it. */
   async results(told = () => {}) {
     const documents = this.editor.desk.documents.filter(({ text }) => text.trim());
     await labelAll(documents, { k: K, band: this.#band, told });
-    return documents.map(({ name, labels }) => ({
-      name,
-      labels: labels.filter(({ probability }) => probability >= this.threshold.value),
-    }));
+    return documents.map((one) => ({ name: one.name, labels: this.taken(one) }));
   }
 
   /** What the suggestions depend on, for files of them. */

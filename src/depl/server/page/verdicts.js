@@ -2,7 +2,7 @@
 
 import { $, debounced, h, plural, toast, wording } from "./dom.js";
 import { service } from "./api.js";
-import { TYPED } from "./desk.js";
+import { Desk } from "./desk.js";
 import { digest, keep, recall } from "./drafts.js";
 import { readable } from "./editor.js";
 
@@ -20,13 +20,16 @@ const newKey = () =>
 /** Whether a label is in the list, and not hidden by the threshold. */
 const isSeen = (id) => [...$("list").children].some((item) => item.dataset.id === id && !item.hidden);
 
-export class Verdicts {
+/** Events: "decided" when something was decided about the current document, or taken back. */
+export class Verdicts extends EventTarget {
   #editor;
   #given = new Map(); // by digest of a text: {number, verdict, label} by label id
   #shown = new Map(); // probabilities of the labels that are suggested, by id
   #waiting = new Set(); // ids of labels that a request is under way for
+  #digests = new WeakMap(); // of open documents: a list of thousands asks for them often
 
   constructor(editor) {
+    super();
     this.#editor = editor;
     this.#remember();
     new LabelSearch((label) => this.decide(label, isSeen(label.id) ? "accepted" : "added"));
@@ -41,7 +44,7 @@ export class Verdicts {
   /** Brings back what was decided before the page was loaded. */
   async #remember() {
     for (const [key, given] of (await recall(KEPT)) ?? []) {
-      if (!this.#given.has(key)) this.#given.set(key, new Map(given));
+      if (!this.#given.get(key)?.size) this.#given.set(key, new Map(given));
     }
     this.refresh();
   }
@@ -53,6 +56,22 @@ export class Verdicts {
       if (!undone) given.set(label, { number, verdict, label: { id: label, name: name ?? label } });
     }
     this.#given.set(digest(text), given);
+  }
+
+  /**
+   * The labels of a document as far as they are known: what is suggested from a probability on and
+   * was not rejected, and what was accepted or added. `decision` says which, and is empty else.
+   */
+  taken(document, least) {
+    const { text, labels } = document;
+    if (!this.#digests.has(document)) this.#digests.set(document, digest(text));
+    const given = this.#given.get(this.#digests.get(document)) ?? new Map();
+    const there = new Set(labels.map(({ id }) => id));
+    const added = [...given.values()].map(({ label }) => label).filter(({ id }) => !there.has(id));
+    const decided = (label) => ({ ...label, decision: given.get(label.id)?.verdict ?? "" });
+    const counts = ({ decision, probability }) =>
+      decision ? decision !== "rejected" : probability >= least;
+    return [...labels, ...added].map(decided).filter(counts);
   }
 
   /** The two buttons beside a suggestion. */
@@ -89,7 +108,6 @@ export class Verdicts {
   /** Keeps a decision about the current document; the same once more takes it back. */
   async decide(label, verdict, key = newKey()) {
     const text = readable(this.#editor.text);
-    const { name } = this.#editor;
     if (!text.trim() || this.#waiting.has(label.id)) return;
     const given = this.#own();
     const before = given.get(label.id);
@@ -98,7 +116,7 @@ export class Verdicts {
       if (before?.verdict !== verdict) {
         const probability = this.#shown.get(label.id) ?? null;
         const decision = { key, label: label.id, verdict, probability };
-        const { id = null, source = name === TYPED ? "" : name } = this.#editor.desk.current;
+        const { id, source } = Desk.known(this.#editor.desk.current);
         const about = { text, id, source: source.slice(-500) || null };
         const kept = await service.decide({ ...about, decisions: [decision] });
         given.set(label.id, { number: kept.decisions[0].number, verdict, label });
@@ -110,12 +128,15 @@ export class Verdicts {
       if (before) await service.takeBack(before.number);
     } catch (error) {
       if (before) given.set(label.id, before);
-      toast(wording(error), { name: "Try again", act: () => this.decide(label, verdict, key) });
+      const again = () => this.decide(label, verdict, key);
+      const lost = `${error.title} The decision about “${label.name}” was not kept.`;
+      toast(error.retry ? lost : wording(error), { name: "Try again", act: again });
     }
     this.#waiting.delete(label.id);
     this.refresh();
     const latest = [...this.#given].filter(([, some]) => some.size).slice(-MOST_KEPT);
     keep(KEPT, latest.map(([digested, some]) => [digested, [...some]]));
+    this.dispatchEvent(new Event("decided"));
   }
 
   #own() {
