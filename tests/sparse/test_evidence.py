@@ -6,7 +6,14 @@ import numpy as np
 from scipy.sparse import csr_array, random_array
 
 from depl.core.ranking import Ranking
-from depl.sparse.evidence import COLUMNS, Evidence, mean_profiles, profiles, unit_rows
+from depl.sparse.evidence import (
+    COLUMNS,
+    Evidence,
+    mean_profiles,
+    profiles,
+    rarity,
+    unit_rows,
+)
 
 N_LABELS, N_TERMS, N_KNOWN = 4, 12, 7
 
@@ -53,9 +60,22 @@ def test_no_labels_and_no_documents_are_no_evidence():
 
 def test_a_profile_is_made_of_the_labels_that_the_svm_does_not_rule_out():
     ranking = Ranking(np.array([[3, 0, 2], [1, -1, -1]]), np.array([[2.0, 1, -1.5], [-0.5, 0, 0]]))
-    found = profiles(ranking, 4).toarray()
+    found = profiles(ranking, np.ones(4)).toarray()
     np.testing.assert_allclose(found[0], np.array([2, 0, 0, 3]) / np.sqrt(13), rtol=1e-6)
     assert found[1].tolist() == [0, 1, 0, 0]
-    both = mean_profiles(ranking, np.array([1, 1]), (2, 4)).toarray()
+    both = mean_profiles(ranking, np.array([1, 1]), 2, np.ones(4)).toarray()
     np.testing.assert_allclose(both[1], found.sum(0) / np.linalg.norm(found.sum(0)), rtol=1e-6)
     assert not both[0].any()
+
+
+def test_a_rare_label_that_two_documents_share_says_more():
+    counts = np.array([500, 10, 0, 1_000])
+    rarities = rarity(counts, 1_000)
+    np.testing.assert_allclose(rarities, np.log([2, 100, 2_000, 1]))
+    ranking = Ranking(np.array([[0, 1], [0, 2], [1, 2], [3, -1]]), np.full((4, 2), 0.5))
+    raised = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]) * rarities
+    lengths = np.maximum(np.linalg.norm(raised, axis=1, keepdims=True), 1e-30)
+    found = profiles(ranking, rarities).toarray()
+    np.testing.assert_allclose(found, raised / lengths, atol=1e-6)
+    cosines = found @ found.T
+    assert cosines[0, 1] < cosines[0, 2] < cosines[1, 2]

@@ -27,6 +27,7 @@ from depl.sparse.evidence import (
     Evidence,
     mean_profiles,
     profiles,
+    rarity,
     unit_rows,
 )
 from depl.sparse.names import NameMatch
@@ -66,7 +67,7 @@ def simulate_newcomers(
         ranked = run.rank_held_out(X[documents], run.slice.fold[documents], SEEN)
     else:
         ranked = held_out.take(some)
-    seen = profiles(ranked, Y.shape[1])
+    seen = profiles(ranked, _rarities(Y))
     encoder = _Encoder(run) if run.has("index") else None
     simulation = NewcomerPlay(X, Y, names, svm, idf, documents, seen, encoder, rng)
     return NewcomerModel.fit([simulation.step(n) for n in STEPS])
@@ -123,7 +124,7 @@ class NewcomerPlay:
         self._X, self._Y, self._names, self._svm, self._idf = X, Y, names, svm, idf
         self._documents, self._seen, self._rng = documents, seen, rng
         self._by_label = Y.tocsc()
-        self._shares = np.diff(self._by_label.indptr) / Y.shape[0]
+        self._shares, self._rarities = np.diff(self._by_label.indptr) / Y.shape[0], _rarities(Y)
         self._turns = [rng.permutation(Y.shape[1]) for _ in range(_ROUNDS)]
         self._draws = rng.integers(2**32, size=(_ROUNDS, Y.shape[1]))
 
@@ -196,7 +197,7 @@ class NewcomerPlay:
         groups = np.split(np.arange(len(rows)), np.cumsum([len(x) for x in examples])[:-1])
         X = csr_array(self._X[rows])
         ranking = self._svm.rank(X, SEEN)
-        together = mean_profiles(ranking, owner, (len(labels), self._Y.shape[1]))
+        together = mean_profiles(ranking, owner, len(labels), self._rarities)
         # Nobody knows the label itself: it is new.
         of_label = labels[np.repeat(np.arange(len(labels)), np.diff(together.indptr))]
         together.data[together.indices == of_label] = 0.0
@@ -233,3 +234,7 @@ class NewcomerPlay:
         itself = seen[:, labels].toarray()
         found[..., ALIKE] /= np.sqrt(np.maximum(1.0 - itself**2, 1e-6))
         return np.clip(found, 0.0, 1.0)
+
+
+def _rarities(Y: csr_array) -> NDArray[np.float64]:
+    return rarity(np.bincount(Y.indices, minlength=Y.shape[1]), Y.shape[0])

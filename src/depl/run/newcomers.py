@@ -42,6 +42,8 @@ class Newcomers:
         How probable a label is by the evidence.
     examples : list of str
         The texts of the examples, in the order of the evidence.
+    rarities : array of shape (n_other_labels,)
+        How rare the labels are that the SVM knows, by ``sparse.evidence.rarity``.
     meanings : Meanings or None
         Vectors of their names and examples, where the run has an encoder.
     """
@@ -51,6 +53,7 @@ class Newcomers:
     evidence: Evidence
     model: NewcomerModel
     examples: list[str]
+    rarities: NDArray[np.float64]
     meanings: Meanings | None = None
 
     def rank(
@@ -97,7 +100,7 @@ class Newcomers:
         self, X: csr_array, svm: Ranking, vectors: Vectors | None
     ) -> NDArray[np.float32]:
         """The evidence for every label in documents whose tf-idf ``vectors`` gives."""
-        found = [self.evidence.of(X, profiles(svm, self.evidence.profiles.shape[1]))]
+        found = [self.evidence.of(X, profiles(svm, self.rarities))]
         if self.meanings is not None:
             assert vectors is not None
             found.append(self.meanings.of(unit_length(vectors.cpu().numpy())))

@@ -10,7 +10,8 @@ A label of which little is known is compared with a document in six ways, each f
   each term in units of its spread;
 - *nearest example*: the largest cosine of one of them;
 - *labels alike*: whether the SVM, which knows other labels, sees the same labels in the examples
-  and in the document. Other labels have taught it which words matter.
+  and in the document; a rare one that they share says more. Other labels have taught it which words
+  matter.
 """
 
 from __future__ import annotations
@@ -103,19 +104,28 @@ class Evidence:
         return np.sqrt(np.asarray(sums.multiply(sums).sum(axis=1), np.float64).ravel())
 
 
-def profiles(ranking: Ranking, n_labels: int) -> csr_array:
+def rarity(counts: NDArray[np.integer], n_documents: int) -> NDArray[np.float64]:
+    """How much it says that two documents share a label which so many of all documents carry."""
+    shares = np.maximum(counts, 0.5) / max(1, n_documents)
+    return -np.log(np.minimum(shares, 1.0))
+
+
+def profiles(ranking: Ranking, rarities: NDArray[np.floating]) -> csr_array:
     """What the SVM sees in documents, by its ranking of their labels: rows of length 1 or empty.
 
-    The score of a document that has nothing to do with a label is about -1.
+    The score of a document that has nothing to do with a label is about -1. ``rarities`` has the
+    ``rarity`` of every label that the SVM knows.
     """
     best = ranking.top(SEEN)
     raised = np.maximum(np.where(best.indices >= 0, best.scores, -1.0) + 1.0, 0.0)
     listed = Ranking(np.where(raised > 0, best.indices, -1).astype(np.int32), raised)
-    return unit_rows(listed.to_csr(n_labels))
+    seen = listed.to_csr(len(rarities))
+    seen.data *= rarities[seen.indices]
+    return unit_rows(seen)
 
 
 def mean_profiles(
-    ranking: Ranking, owner: NDArray[np.integer], shape: tuple[int, int]
+    ranking: Ranking, owner: NDArray[np.integer], n: int, rarities: NDArray[np.floating]
 ) -> csr_array:
     """The profiles of some labels' examples, added up and of length 1.
 
@@ -125,11 +135,12 @@ def mean_profiles(
         Of the examples, by the SVM.
     owner : array of shape (n_examples,)
         The label of each.
-    shape : (int, int)
-        How many labels have examples or none, and how many the SVM knows.
+    n : int
+        How many labels have examples or none.
+    rarities : array of shape (n_known,)
+        The ``rarity`` of every label that the SVM knows.
     """
-    n, n_known = shape
-    return unit_rows(csr_array(members_of(owner, n) @ profiles(ranking, n_known)))
+    return unit_rows(csr_array(members_of(owner, n) @ profiles(ranking, rarities)))
 
 
 def members_of(owner: NDArray[np.integer], n: int) -> csr_array:
