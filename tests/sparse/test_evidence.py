@@ -30,11 +30,11 @@ def test_every_column_is_what_it_says():
     evidence = Evidence(
         names, owner, examples, of, weights, seen, np.ones(seen.shape[0], np.float32)
     )
-    X, of_documents = rows(8, N_TERMS, 5), rows(8, N_KNOWN, 6)
-    found = evidence.of(X, of_documents)
+    X, of_documents, titles = rows(8, N_TERMS, 5), rows(8, N_KNOWN, 6), rows(8, N_TERMS, 7)
+    found = evidence.of(X, of_documents, titles)
     assert evidence.counts.tolist() == [1, 0, 3, 1]
     assert found.shape == (8, N_LABELS, len(COLUMNS))
-    for d, x in enumerate(X.toarray()):
+    for d, (x, title) in enumerate(zip(X.toarray(), titles.toarray(), strict=True)):
         for label in range(N_LABELS):
             own = names.toarray()[owner == label]
             given = examples.toarray()[of == label]
@@ -46,6 +46,8 @@ def test_every_column_is_what_it_says():
             else:
                 expected += [0, weights.toarray()[label] @ x, 0]
                 expected += [seen.toarray()[label] @ of_documents.toarray()[d]]
+            expected += [max(own @ title)]
+            expected += [mean @ title / np.linalg.norm(mean) if len(given) else 0]
             np.testing.assert_allclose(found[d, label], np.clip(expected, 0, 1), atol=1e-6)
 
 
@@ -55,7 +57,11 @@ def test_no_labels_and_no_documents_are_no_evidence():
         *(rows(0, N_TERMS, 1), np.empty(0, np.int64)),
         *(rows(0, N_TERMS, 1), rows(0, N_KNOWN, 1), np.empty(0, np.float32)),
     )
-    assert none.of(rows(2, N_TERMS, 1), rows(2, N_KNOWN, 1)).shape == (2, 0, len(COLUMNS))
+    assert none.of(rows(2, N_TERMS, 1), rows(2, N_KNOWN, 1), rows(2, N_TERMS, 2)).shape == (
+        2,
+        0,
+        len(COLUMNS),
+    )
 
 
 def test_a_profile_is_made_of_the_labels_that_the_svm_does_not_rule_out():

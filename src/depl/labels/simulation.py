@@ -20,6 +20,7 @@ from depl.labels.fewshot import weigh
 from depl.neural.meanings import Meanings
 from depl.neural.tokens import Texts, some_of
 from depl.run.folder import Run
+from depl.run.titles import Titles
 from depl.sparse.breadth import bounds, breadth
 from depl.sparse.evidence import (
     ALIKE,
@@ -68,8 +69,10 @@ def simulate_newcomers(
     else:
         ranked = held_out.take(some)
     seen = profiles(ranked, _rarities(Y))
+    texts = run.train_texts().take(documents)
+    titles = Titles.ranked(texts, run.config().fusion.titles).vectors(run.features())
     encoder = _Encoder(run) if run.has("index") else None
-    simulation = NewcomerPlay(X, Y, names, svm, idf, documents, seen, encoder, rng)
+    simulation = NewcomerPlay(X, Y, names, svm, idf, documents, seen, titles, encoder, rng)
     return NewcomerModel.fit([simulation.step(n) for n in STEPS])
 
 
@@ -102,7 +105,7 @@ class _Encoder:
 
 
 class NewcomerPlay:
-    """The labels and documents of one run, and what the SVM sees in the documents.
+    """The labels and documents of one run, what the SVM sees in the documents, and their titles.
 
     Labels are drawn, and examples of each, in ``_ROUNDS`` rounds.
     """
@@ -116,13 +119,14 @@ class NewcomerPlay:
         idf: NDArray[np.float32],
         documents: NDArray[np.int64],
         seen: csr_array,
+        titles: csr_array,
         encoder: _Encoder | None,
         rng: np.random.Generator,
     ) -> None:
         self._encoder = encoder
         self._vectors = None if encoder is None else encoder.documents(documents)
         self._X, self._Y, self._names, self._svm, self._idf = X, Y, names, svm, idf
-        self._documents, self._seen, self._rng = documents, seen, rng
+        self._documents, self._seen, self._titles, self._rng = documents, seen, titles, rng
         self._by_label = Y.tocsc()
         self._shares, self._rarities = np.diff(self._by_label.indptr) / Y.shape[0], _rarities(Y)
         self._turns = [rng.permutation(Y.shape[1]) for _ in range(_ROUNDS)]
@@ -230,7 +234,8 @@ class NewcomerPlay:
     ) -> NDArray[np.float32]:
         """The evidence in some documents, as if the SVM did not know the labels."""
         seen = csr_array(self._seen[rows])
-        found = evidence.of(csr_array(self._X[self._documents[rows]]), seen)
+        X, titles = self._X[self._documents[rows]], self._titles[rows]
+        found = evidence.of(csr_array(X), seen, csr_array(titles))
         itself = seen[:, labels].toarray()
         found[..., ALIKE] /= np.sqrt(np.maximum(1.0 - itself**2, 1e-6))
         return np.clip(found, 0.0, 1.0)

@@ -1,6 +1,6 @@
 """What speaks for labels that no SVM was trained for: their names, and a few example documents.
 
-A label of which little is known is compared with a document in six ways, each from 0 to 1:
+A label of which little is known is compared with a document in eight ways, each from 0 to 1:
 
 - *name*: the cosine of its best-matching name with the document, as in ``names``;
 - *name words*: how much of that name is in the document. In a long document the cosine of a name
@@ -11,7 +11,9 @@ A label of which little is known is compared with a document in six ways, each f
 - *nearest example*: the largest cosine of one of them;
 - *labels alike*: whether the SVM, which knows other labels, sees the same labels in the examples
   and in the document; a rare one that they share says more. Other labels have taught it which words
-  matter.
+  matter;
+- *name in title*: the cosine of its best-matching name with the document's title;
+- *examples in title*: that of the mean of its examples. What the title names, a document is about.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
 
-COLUMNS = ("name", "name words", "examples", "apart", "nearest example", "labels alike")
+COLUMNS = (
+    *("name", "name words", "examples", "apart", "nearest example", "labels alike"),
+    *("name in title", "examples in title"),
+)
 ALIKE = COLUMNS.index("labels alike")
 NEAREST = COLUMNS.index("nearest example")
 
@@ -66,7 +71,7 @@ class Evidence:
         """How many examples each label has."""
         return np.bincount(self.example_owner, minlength=self.profiles.shape[0])
 
-    def of(self, X: csr_array, profiles: csr_array) -> NDArray[np.float32]:
+    def of(self, X: csr_array, profiles: csr_array, titles: csr_array) -> NDArray[np.float32]:
         """The evidence for every label in every document, (n_documents, n, len(COLUMNS)).
 
         Parameters
@@ -75,6 +80,8 @@ class Evidence:
             Their tf-idf.
         profiles : csr_array of shape (n_documents, n_other_labels)
             What the SVM sees in them, by ``profiles``.
+        titles : csr_array of shape (n_documents, n_terms)
+            The tf-idf of their titles; rows of documents without one are empty.
         """
         n = self.profiles.shape[0]
         found = np.zeros((X.shape[0], n, len(COLUMNS)), np.float32)
@@ -85,29 +92,26 @@ class Evidence:
         squares = csr_array(self.names.multiply(self.names))
         found[..., 0] = np.maximum.reduceat((X @ self.names.T).toarray(), first, axis=1)
         found[..., 1] = np.maximum.reduceat((there @ squares.T).toarray(), first, axis=1)
+        found[..., 6] = np.maximum.reduceat((titles @ self.names.T).toarray(), first, axis=1)
         counts = self.counts
         have = np.flatnonzero(counts)
         if len(have):
             cosines = (X @ self.examples.T).toarray()
             first = np.searchsorted(self.example_owner, have)
-            sums = np.add.reduceat(cosines, first, axis=1)
-            found[:, have, 2] = sums / np.maximum(self._lengths(have), 1e-12)
+            means = unit_rows(csr_array(members_of(self.example_owner, n) @ self.examples))
+            found[..., 2] = (X @ means.T).toarray()
             found[..., 3] = (X @ self.weights.T).toarray()
             found[:, have, 4] = np.maximum.reduceat(cosines, first, axis=1)
             found[..., 5] = (profiles @ self.profiles.T).toarray()
+            found[..., 7] = (titles @ means.T).toarray()
         return np.clip(found, 0.0, 1.0)
-
-    def _lengths(self, have: NDArray[np.int64]) -> NDArray[np.float64]:
-        """How long the sums of the labels' examples are."""
-        members = members_of(self.example_owner, self.profiles.shape[0])
-        sums = csr_array(members[have] @ self.examples)
-        return np.sqrt(np.asarray(sums.multiply(sums).sum(axis=1), np.float64).ravel())
 
 
 def rarity(counts: NDArray[np.integer], n_documents: int) -> NDArray[np.float64]:
     """How much it says that two documents share a label which so many of all documents carry."""
     shares = np.maximum(counts, 0.5) / max(1, n_documents)
-    return -np.log(np.minimum(shares, 1.0))
+    rarities: NDArray[np.float64] = -np.log(np.minimum(shares, 1.0))
+    return rarities
 
 
 def profiles(ranking: Ranking, rarities: NDArray[np.floating]) -> csr_array:
