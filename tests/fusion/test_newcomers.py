@@ -130,22 +130,21 @@ def test_it_is_kept_and_what_is_damaged_is_told(model, tmp_path):
     again = NewcomerModel.load(tmp_path)
     np.testing.assert_array_equal(again.weights, model.weights)
     np.testing.assert_array_equal(again.offsets, model.offsets)
-    (tmp_path / "newcomers.json").write_text('{"weights": [1], "offsets": []}')
+    (tmp_path / "newcomers.json").write_text('{"layout": 2, "weights": [1], "offsets": []}')
     with pytest.raises(RunError, match=r"newcomers.json is damaged"):
         NewcomerModel.load(tmp_path)
 
 
-@pytest.mark.parametrize("n", [len(COLUMNS), N - 1])
-def test_a_run_of_an_earlier_version_goes_by_what_it_knew(tmp_path, n):
-    """Its weights are for fewer columns: how broad a label is counts less, or nothing."""
-    weights = np.arange(len(STEPS) * 2 * n, dtype=float).reshape(len(STEPS), 2 * n)
-    kept = {"weights": weights.tolist(), "offsets": [-1.0] * len(STEPS)}
-    (tmp_path / "newcomers.json").write_text(json.dumps(kept))
-    model = NewcomerModel.load(tmp_path)
-    evidence = np.random.default_rng(2).random((1, 1, N)).astype(np.float32)
-    own = evidence[0, 0, :n]
-    expected = own @ weights[1, :n] + np.sqrt(own) @ weights[1, n:] - 1.0
-    np.testing.assert_allclose(model.log_odds(evidence, np.array([1]))[0, 0], expected, rtol=1e-6)
+def test_weights_of_an_earlier_version_are_not_used(model, tmp_path):
+    """They are for evidence of another meaning."""
+    model.save(tmp_path)
+    path = tmp_path / "newcomers.json"
+    kept = json.loads(path.read_text())
+    path.write_text(json.dumps(kept | {"layout": kept["layout"] - 1}))
+    assert NewcomerModel.load(tmp_path) is None
+    del kept["layout"]
+    path.write_text(json.dumps(kept))
+    assert NewcomerModel.load(tmp_path) is None
 
 
 def test_evidence_that_only_more_examples_have_is_worth_what_it_is_with_them():

@@ -140,9 +140,9 @@ def test_labels_that_play_newcomers_are_as_common_as_they_are_without_their_exam
     run = Run.open(own_run)
     X, Y = run.train_vectors(), run.Y
     everything, nothing = np.arange(len(run.train())), csr_array(Y.shape, dtype=np.float32)
-    rng = np.random.default_rng(0)
+    untitled, rng = csr_array(X.shape, dtype=np.float32), np.random.default_rng(0)
     play = NewcomerPlay(
-        X, Y, run.names(), run.svm(), run.features().idf_, everything, nothing, None, rng
+        X, Y, run.names(), run.svm(), run.features().idf_, everything, nothing, untitled, None, rng
     )
     sizes = run.train_counts()[0]
     for n in (0, 1, 3):
@@ -172,6 +172,7 @@ def test_rarer_labels_play_as_if_they_were_as_common_as_those_that_people_add(ow
         run.features().idf_,
         everything,
         nothing,
+        csr_array(run.train_vectors().shape, dtype=np.float32),
         None,
         rng,
     )

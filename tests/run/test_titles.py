@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from depl.core.corpus import Corpus
+from depl.core.corpus import Corpus, Label
 from depl.core.ranking import Ranking
 from depl.core.texts import title_of
 from depl.model.classifier import Classifier
@@ -51,6 +52,40 @@ def test_documents_without_a_title_get_no_labels_by_it():
 def test_titles_are_usual_where_half_of_the_documents_have_one(n, usual):
     assert Titles.of(["a\nb"] * n + ["c"] * (4 - n)).usual == usual
     assert not Titles.of([]).usual
+
+
+def test_titles_have_vectors_in_the_order_of_the_documents(titled_run):
+    features = Classifier.load(titled_run).features
+    titles = Titles.of(["no title", "wine market\nof two lines", "", "customs duty\none"])
+    found = titles.vectors(features).toarray()
+    np.testing.assert_array_equal(found[[1, 3]], features.transform(titles.texts).toarray())
+    assert not found[[0, 2]].any()
+    assert Titles.of([]).vectors(features).shape == (0, len(features.terms_))
+
+
+def test_titles_of_training_documents_are_ranked_where_they_are_usual_or_wanted():
+    many, few = ["a\nb", "c\nd", "e"], ["a\nb", "c", "d"]
+    assert Titles.ranked(many, "auto").texts == Titles.ranked(many, "yes").texts == ["a", "c"]
+    assert Titles.ranked(few, "yes").texts == ["a"]
+    for texts, setting in ((few, "auto"), (many, "no")):
+        none = Titles.ranked(texts, setting)
+        assert (none.texts, none.rows.tolist(), none.n) == ([], [], 3)
+
+
+def test_a_title_speaks_for_an_added_label(titled_run, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(titled_run, run)
+    model = Classifier.load(run)
+    body = "A text about wine and customs."
+    model.add_labels([Label("m", "Monopile")], examples={"m": [f"The monopile at sea\n\n{body}"]})
+    of_title, of_text = f"The monopile\n\n{body}", f"A report\n\nThe monopile. {body}"
+    odds = [model.explain(text, "m").probability for text in (of_title, of_text)]
+    assert odds[0] > odds[1]
+    parts = {part.name: part for part in model.explain(of_title, "m").parts}
+    assert parts["title names"].score > 0 < parts["title examples"].score
+    assert parts["title names"].contribution + parts["title examples"].contribution > 0
+    untitled = model.explain("The monopile", "m")
+    assert not [part for part in untitled.parts if part.name.startswith("title")]
 
 
 def test_a_run_ranks_titles_by_words_and_names(titled_run, dataset):

@@ -38,9 +38,9 @@ LEAST = 20  # pairs of a document and a label that it carries, to learn from
 
 # Without an encoder, and with one.
 _COLUMNS = tuple(len(words.COLUMNS) + n + len(breadth.COLUMNS) for n in (0, len(meanings.COLUMNS)))
-_LACKED = (1, 3)  # so many of the last columns runs of earlier versions lack
 
 _FILE = "newcomers.json"
+_LAYOUT = 2  # weights for evidence of another meaning are of no use
 _USUAL, _SPREAD = 1.0, 2.0  # what a weight is expected to be, before any label was simulated
 # How far from that for fewer examples it is expected. On 710 training documents of TIB-en and 42
 # labels that a run on 1,500 others did not know, R@5 with 1, 2, 3, 5 and 10 examples was 30, 35,
@@ -152,7 +152,7 @@ class NewcomerModel:
     def save(self, folder: Path) -> None:
         """Write the weights."""
         kept = {"weights": self.weights.tolist(), "offsets": self.offsets.tolist()}
-        write_json(folder / _FILE, {"knots": self.knots, **kept})
+        write_json(folder / _FILE, {"layout": _LAYOUT, "knots": self.knots, **kept})
 
     @classmethod
     def load(cls, folder: Path) -> NewcomerModel | None:
@@ -162,17 +162,14 @@ class NewcomerModel:
             return None
         kept: dict[str, Any] = read_json(path)
         try:
+            if kept.get("layout") != _LAYOUT:
+                return None
             weights, offsets = np.array(kept["weights"], float), np.array(kept["offsets"], float)
-            knots = [int(n) for n in kept.get("knots", STEPS)]
-            n_columns = weights.shape[1] // 2
-            if "knots" not in kept:  # what an earlier version did not know of counts nothing
-                lacking = [n for n in _LACKED if n_columns + n in _COLUMNS]
-                halves = np.split(weights, 2, axis=1)
-                weights = np.hstack([np.pad(x, ((0, 0), (0, max(lacking)))) for x in halves])
+            knots = [int(n) for n in kept["knots"]]
             shapes = [(len(knots), 2 * n) for n in _COLUMNS]
             if weights.shape not in shapes or offsets.shape != (len(knots),) or knots[0] != 0:
                 raise ValueError(f"weights of the shape {weights.shape}")
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
             raise RunError(
                 f"{path} is damaged ({error!r}). Delete its folder and fit again."
             ) from error

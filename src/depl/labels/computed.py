@@ -136,7 +136,8 @@ _LAYOUT = [
     for kind, flat in zip(_KINDS, _FLAT, strict=True)
 ]
 
-LAYOUT = [*_FIELDS, *_KINDS]  # part of the key: another layout is computed again
+# Part of the key: another layout is computed again. Labels in profiles count by their rarity.
+LAYOUT = [*_FIELDS, *_KINDS, "rarity"]
 
 _OLD_FOLDER = re.compile(r"\d{6}")  # where earlier versions kept what was computed for one entry
 

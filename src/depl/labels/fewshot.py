@@ -37,7 +37,7 @@ from depl.neural.tokens import Tokens, token_counter, tokenize
 from depl.run.folder import Run
 from depl.run.state import State
 from depl.sparse.breadth import bounds
-from depl.sparse.evidence import SEEN, mean_profiles
+from depl.sparse.evidence import SEEN, mean_profiles, rarity
 from depl.sparse.keywords import count_words, describe, has_letter, top_keywords
 from depl.sparse.names import names_and_owners
 
@@ -169,9 +169,9 @@ class LabelMaker:
         """
         svm, owner = self._base.svm, pairs[:, 1]
         ranking = svm.rank(X, SEEN).take(pairs[:, 0])
-        shares = self._base.train_counts / max(1, self._base.n_train)
-        profiles = mean_profiles(ranking, owner, (n, svm.weights_.shape[0]))
-        return profiles, bounds(ranking, owner, n, shares)
+        counts, n_train = self._base.train_counts, max(1, self._base.n_train)
+        profiles = mean_profiles(ranking, owner, n, rarity(counts, n_train))
+        return profiles, bounds(ranking, owner, n, counts / n_train)
 
     def _weights(
         self, examples: csr_array, groups: Sequence[NDArray[np.int64]]

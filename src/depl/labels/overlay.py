@@ -24,7 +24,7 @@ from depl.labels.growing import Column, GrowingRows, Rows, count, moved, spans
 from depl.labels.overlaid_retriever import OWN, OverlaidRetriever
 from depl.run.newcomers import Newcomers
 from depl.run.state import State
-from depl.sparse.evidence import Evidence, unit_rows
+from depl.sparse.evidence import Evidence, rarity, unit_rows
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 
@@ -335,6 +335,7 @@ class Overlay:
             ),
             model=model,
             examples=[self._example_texts[i] for i in examples],
+            rarities=rarity(self.base.train_counts, self.base.n_train),
             meanings=self._retriever.meanings(there, written, examples, example_owner),
         )
 

@@ -20,6 +20,7 @@ from depl.labels.fewshot import weigh
 from depl.neural.meanings import Meanings
 from depl.neural.tokens import Texts, some_of
 from depl.run.folder import Run
+from depl.run.titles import Titles
 from depl.sparse.breadth import bounds, breadth
 from depl.sparse.evidence import (
     ALIKE,
@@ -27,6 +28,7 @@ from depl.sparse.evidence import (
     Evidence,
     mean_profiles,
     profiles,
+    rarity,
     unit_rows,
 )
 from depl.sparse.names import NameMatch
@@ -66,9 +68,11 @@ def simulate_newcomers(
         ranked = run.rank_held_out(X[documents], run.slice.fold[documents], SEEN)
     else:
         ranked = held_out.take(some)
-    seen = profiles(ranked, Y.shape[1])
+    seen = profiles(ranked, _rarities(Y))
+    texts = run.train_texts().take(documents)
+    titles = Titles.ranked(texts, run.config().fusion.titles).vectors(run.features())
     encoder = _Encoder(run) if run.has("index") else None
-    simulation = NewcomerPlay(X, Y, names, svm, idf, documents, seen, encoder, rng)
+    simulation = NewcomerPlay(X, Y, names, svm, idf, documents, seen, titles, encoder, rng)
     return NewcomerModel.fit([simulation.step(n) for n in STEPS])
 
 
@@ -101,7 +105,7 @@ class _Encoder:
 
 
 class NewcomerPlay:
-    """The labels and documents of one run, and what the SVM sees in the documents.
+    """The labels and documents of one run, what the SVM sees in the documents, and their titles.
 
     Labels are drawn, and examples of each, in ``_ROUNDS`` rounds.
     """
@@ -115,15 +119,16 @@ class NewcomerPlay:
         idf: NDArray[np.float32],
         documents: NDArray[np.int64],
         seen: csr_array,
+        titles: csr_array,
         encoder: _Encoder | None,
         rng: np.random.Generator,
     ) -> None:
         self._encoder = encoder
         self._vectors = None if encoder is None else encoder.documents(documents)
         self._X, self._Y, self._names, self._svm, self._idf = X, Y, names, svm, idf
-        self._documents, self._seen, self._rng = documents, seen, rng
+        self._documents, self._seen, self._titles, self._rng = documents, seen, titles, rng
         self._by_label = Y.tocsc()
-        self._shares = np.diff(self._by_label.indptr) / Y.shape[0]
+        self._shares, self._rarities = np.diff(self._by_label.indptr) / Y.shape[0], _rarities(Y)
         self._turns = [rng.permutation(Y.shape[1]) for _ in range(_ROUNDS)]
         self._draws = rng.integers(2**32, size=(_ROUNDS, Y.shape[1]))
 
@@ -196,7 +201,7 @@ class NewcomerPlay:
         groups = np.split(np.arange(len(rows)), np.cumsum([len(x) for x in examples])[:-1])
         X = csr_array(self._X[rows])
         ranking = self._svm.rank(X, SEEN)
-        together = mean_profiles(ranking, owner, (len(labels), self._Y.shape[1]))
+        together = mean_profiles(ranking, owner, len(labels), self._rarities)
         # Nobody knows the label itself: it is new.
         of_label = labels[np.repeat(np.arange(len(labels)), np.diff(together.indptr))]
         together.data[together.indices == of_label] = 0.0
@@ -229,7 +234,12 @@ class NewcomerPlay:
     ) -> NDArray[np.float32]:
         """The evidence in some documents, as if the SVM did not know the labels."""
         seen = csr_array(self._seen[rows])
-        found = evidence.of(csr_array(self._X[self._documents[rows]]), seen)
+        X, titles = self._X[self._documents[rows]], self._titles[rows]
+        found = evidence.of(csr_array(X), seen, csr_array(titles))
         itself = seen[:, labels].toarray()
         found[..., ALIKE] /= np.sqrt(np.maximum(1.0 - itself**2, 1e-6))
         return np.clip(found, 0.0, 1.0)
+
+
+def _rarities(Y: csr_array) -> NDArray[np.float64]:
+    return rarity(np.bincount(Y.indices, minlength=Y.shape[1]), Y.shape[0])

@@ -112,6 +112,8 @@ _REASONS = {
     "names": ("name", "name words"),
     "examples": ("examples", "apart", "nearest example"),
     "labels alike": ("labels alike",),
+    "title names": ("name in title",),
+    "title examples": ("examples in title",),
     "name meaning": ("name's meaning",),
     "example meaning": ("examples' meaning", "nearest meaning"),
     "how broad it is": ("common words", "variety", "bound"),
@@ -131,7 +133,11 @@ class AddedLabelReasons:
     ) -> None:
         self._newcomers, own = newcomers, newcomers.evidence
         self._x = newcomers.vectors([text], x)
-        self._evidence = newcomers.evidence_for(self._x, rankings["svm"], vectors)[0]
+        titles = newcomers.titles([text])
+        self._evidence = newcomers.evidence_for(self._x, titles, rankings["svm"], vectors)[0]
+        self._reasons = dict(_REASONS)
+        if not titles.nnz:
+            del self._reasons["title names"], self._reasons["title examples"]
         self._added = newcomers.model.contributions(self._evidence, own.counts)
         owner = newcomers.positions[own.name_owner]
         self.words = WordReasons(newcomers.features, own.names, owner, text, self._x)
@@ -145,7 +151,7 @@ class AddedLabelReasons:
         i = int(np.searchsorted(self._newcomers.positions, position))
         found = []
         place = {x: j for j, x in enumerate(self._newcomers.columns)}
-        for name, of_reason in _REASONS.items():
+        for name, of_reason in self._reasons.items():
             columns = [place[x] for x in of_reason if x in place]
             if not columns:  # there is no encoder
                 continue

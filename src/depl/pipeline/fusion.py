@@ -52,8 +52,8 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
 
         retriever = neural.held_out_retriever(work)
         rankings |= neural.held_out_rankings(work, retriever.retriever)
-    titles = Titles.of(() if config.fusion.titles == "no" else texts)
-    if titles.usual or (titles.texts and config.fusion.titles == "yes"):
+    titles = Titles.ranked(texts, config.fusion.titles)
+    if titles.texts:
         X = run.features().transform(titles.texts)
         by_title = _by_words(work, X, run.slice.fold[held_out[titles.rows]])
         if retriever is not None:

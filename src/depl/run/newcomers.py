@@ -15,6 +15,7 @@ from depl.core.ranking import Ranking
 from depl.fusion.newcomers import NewcomerModel
 from depl.neural import meanings
 from depl.neural.meanings import Meanings, unit_length
+from depl.run.titles import Titles
 from depl.sparse import breadth
 from depl.sparse import evidence as words
 from depl.sparse.evidence import Evidence, profiles
@@ -42,6 +43,8 @@ class Newcomers:
         How probable a label is by the evidence.
     examples : list of str
         The texts of the examples, in the order of the evidence.
+    rarities : array of shape (n_other_labels,)
+        How rare the labels are that the SVM knows, by ``sparse.evidence.rarity``.
     meanings : Meanings or None
         Vectors of their names and examples, where the run has an encoder.
     """
@@ -51,6 +54,7 @@ class Newcomers:
     evidence: Evidence
     model: NewcomerModel
     examples: list[str]
+    rarities: NDArray[np.float64]
     meanings: Meanings | None = None
 
     def rank(
@@ -69,12 +73,12 @@ class Newcomers:
         vectors : tensor or None
             The texts' vectors, where the run has an encoder.
         """
-        X = self.vectors(texts, X)
+        X, titles = self.vectors(texts, X), self.titles(texts)
         blocks = []
         for i in range(0, X.shape[0], _BLOCK):
             rows = slice(i, i + _BLOCK)
             own = None if vectors is None else vectors[rows]
-            evidence = self.evidence_for(X[rows], svm.take(rows), own)
+            evidence = self.evidence_for(X[rows], titles[rows], svm.take(rows), own)
             blocks.append(self._rank(evidence, k))
         return Ranking.concatenate(blocks) if blocks else Ranking.empty(0, k)
 
@@ -93,11 +97,15 @@ class Newcomers:
         own = X.shape[1] == len(self.features.terms_)
         return X if own else self.features.transform(texts)
 
+    def titles(self, texts: Sequence[str]) -> csr_array:
+        """The tf-idf of the texts' titles over all terms."""
+        return Titles.of(texts).vectors(self.features)
+
     def evidence_for(
-        self, X: csr_array, svm: Ranking, vectors: Vectors | None
+        self, X: csr_array, titles: csr_array, svm: Ranking, vectors: Vectors | None
     ) -> NDArray[np.float32]:
-        """The evidence for every label in documents whose tf-idf ``vectors`` gives."""
-        found = [self.evidence.of(X, profiles(svm, self.evidence.profiles.shape[1]))]
+        """The evidence for every label in documents, by what ``vectors`` and ``titles`` give."""
+        found = [self.evidence.of(X, profiles(svm, self.rarities), titles)]
         if self.meanings is not None:
             assert vectors is not None
             found.append(self.meanings.of(unit_length(vectors.cpu().numpy())))

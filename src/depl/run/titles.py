@@ -36,6 +36,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
 from depl.core.texts import title_of
@@ -72,10 +73,24 @@ class Titles:
         rows = np.flatnonzero([bool(title) for title in titles])
         return cls([titles[i] for i in rows], rows, len(titles))
 
+    @classmethod
+    def ranked(cls, texts: Iterable[str], setting: str) -> Titles:
+        """Those of training documents that are ranked on their own; ``fusion.titles`` says when."""
+        titles = cls.of(texts)
+        wanted = setting == "yes" or (setting == "auto" and titles.usual)
+        return titles if wanted else cls([], np.empty(0, np.int64), titles.n)
+
     @property
     def usual(self) -> bool:
         """Whether most documents have one."""
         return self.n > 0 and len(self.texts) >= _USUAL * self.n
+
+    def vectors(self, features: TfidfFeatures) -> csr_array:
+        """The tf-idf of every document's title; its row is empty where there is none."""
+        X, lengths = features.transform(self.texts), np.zeros(self.n, np.int64)
+        lengths[self.rows] = np.diff(X.indptr)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        return csr_array((X.data, X.indices, indptr), shape=(self.n, X.shape[1]))
 
     def by_words(
         self, features: TfidfFeatures, svm: OneVsAllSVM, names: NameMatch, k: int

@@ -1,6 +1,6 @@
 """What speaks for labels that no SVM was trained for: their names, and a few example documents.
 
-A label of which little is known is compared with a document in six ways, each from 0 to 1:
+A label of which little is known is compared with a document in eight ways, each from 0 to 1:
 
 - *name*: the cosine of its best-matching name with the document, as in ``names``;
 - *name words*: how much of that name is in the document. In a long document the cosine of a name
@@ -10,7 +10,10 @@ A label of which little is known is compared with a document in six ways, each f
   each term in units of its spread;
 - *nearest example*: the largest cosine of one of them;
 - *labels alike*: whether the SVM, which knows other labels, sees the same labels in the examples
-  and in the document. Other labels have taught it which words matter.
+  and in the document; a rare one that they share says more. Other labels have taught it which words
+  matter;
+- *name in title*: the cosine of its best-matching name with the document's title;
+- *examples in title*: that of the mean of its examples. What the title names, a document is about.
 """
 
 from __future__ import annotations
@@ -23,7 +26,10 @@ from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
 
-COLUMNS = ("name", "name words", "examples", "apart", "nearest example", "labels alike")
+COLUMNS = (
+    *("name", "name words", "examples", "apart", "nearest example", "labels alike"),
+    *("name in title", "examples in title"),
+)
 ALIKE = COLUMNS.index("labels alike")
 NEAREST = COLUMNS.index("nearest example")
 
@@ -65,7 +71,7 @@ class Evidence:
         """How many examples each label has."""
         return np.bincount(self.example_owner, minlength=self.profiles.shape[0])
 
-    def of(self, X: csr_array, profiles: csr_array) -> NDArray[np.float32]:
+    def of(self, X: csr_array, profiles: csr_array, titles: csr_array) -> NDArray[np.float32]:
         """The evidence for every label in every document, (n_documents, n, len(COLUMNS)).
 
         Parameters
@@ -74,6 +80,8 @@ class Evidence:
             Their tf-idf.
         profiles : csr_array of shape (n_documents, n_other_labels)
             What the SVM sees in them, by ``profiles``.
+        titles : csr_array of shape (n_documents, n_terms)
+            The tf-idf of their titles; rows of documents without one are empty.
         """
         n = self.profiles.shape[0]
         found = np.zeros((X.shape[0], n, len(COLUMNS)), np.float32)
@@ -84,38 +92,44 @@ class Evidence:
         squares = csr_array(self.names.multiply(self.names))
         found[..., 0] = np.maximum.reduceat((X @ self.names.T).toarray(), first, axis=1)
         found[..., 1] = np.maximum.reduceat((there @ squares.T).toarray(), first, axis=1)
+        found[..., 6] = np.maximum.reduceat((titles @ self.names.T).toarray(), first, axis=1)
         counts = self.counts
         have = np.flatnonzero(counts)
         if len(have):
             cosines = (X @ self.examples.T).toarray()
             first = np.searchsorted(self.example_owner, have)
-            sums = np.add.reduceat(cosines, first, axis=1)
-            found[:, have, 2] = sums / np.maximum(self._lengths(have), 1e-12)
+            means = unit_rows(csr_array(members_of(self.example_owner, n) @ self.examples))
+            found[..., 2] = (X @ means.T).toarray()
             found[..., 3] = (X @ self.weights.T).toarray()
             found[:, have, 4] = np.maximum.reduceat(cosines, first, axis=1)
             found[..., 5] = (profiles @ self.profiles.T).toarray()
+            found[..., 7] = (titles @ means.T).toarray()
         return np.clip(found, 0.0, 1.0)
 
-    def _lengths(self, have: NDArray[np.int64]) -> NDArray[np.float64]:
-        """How long the sums of the labels' examples are."""
-        members = members_of(self.example_owner, self.profiles.shape[0])
-        sums = csr_array(members[have] @ self.examples)
-        return np.sqrt(np.asarray(sums.multiply(sums).sum(axis=1), np.float64).ravel())
+
+def rarity(counts: NDArray[np.integer], n_documents: int) -> NDArray[np.float64]:
+    """How much it says that two documents share a label which so many of all documents carry."""
+    shares = np.maximum(counts, 0.5) / max(1, n_documents)
+    rarities: NDArray[np.float64] = -np.log(np.minimum(shares, 1.0))
+    return rarities
 
 
-def profiles(ranking: Ranking, n_labels: int) -> csr_array:
+def profiles(ranking: Ranking, rarities: NDArray[np.floating]) -> csr_array:
     """What the SVM sees in documents, by its ranking of their labels: rows of length 1 or empty.
 
-    The score of a document that has nothing to do with a label is about -1.
+    The score of a document that has nothing to do with a label is about -1. ``rarities`` has the
+    ``rarity`` of every label that the SVM knows.
     """
     best = ranking.top(SEEN)
     raised = np.maximum(np.where(best.indices >= 0, best.scores, -1.0) + 1.0, 0.0)
     listed = Ranking(np.where(raised > 0, best.indices, -1).astype(np.int32), raised)
-    return unit_rows(listed.to_csr(n_labels))
+    seen = listed.to_csr(len(rarities))
+    seen.data *= rarities[seen.indices]
+    return unit_rows(seen)
 
 
 def mean_profiles(
-    ranking: Ranking, owner: NDArray[np.integer], shape: tuple[int, int]
+    ranking: Ranking, owner: NDArray[np.integer], n: int, rarities: NDArray[np.floating]
 ) -> csr_array:
     """The profiles of some labels' examples, added up and of length 1.
 
@@ -125,11 +139,12 @@ def mean_profiles(
         Of the examples, by the SVM.
     owner : array of shape (n_examples,)
         The label of each.
-    shape : (int, int)
-        How many labels have examples or none, and how many the SVM knows.
+    n : int
+        How many labels have examples or none.
+    rarities : array of shape (n_known,)
+        The ``rarity`` of every label that the SVM knows.
     """
-    n, n_known = shape
-    return unit_rows(csr_array(members_of(owner, n) @ profiles(ranking, n_known)))
+    return unit_rows(csr_array(members_of(owner, n) @ profiles(ranking, rarities)))
 
 
 def members_of(owner: NDArray[np.integer], n: int) -> csr_array:

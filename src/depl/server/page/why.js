@@ -69,6 +69,11 @@ const PARTS = {
     "how similar the text is to the label's examples",
     "the documents given as its examples",
   ],
+  "title examples": [
+    "Examples in title",
+    "how similar the title is to the label's examples",
+    "the words of the title that its examples have",
+  ],
   "labels alike": [
     "Labels alike",
     "whether the text has the same other labels as the examples",
