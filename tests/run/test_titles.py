@@ -118,7 +118,14 @@ def test_titles_are_left_alone_where_there_are_none_or_nobody_wants_them(
     assert not any(x.startswith("title") for x in Classifier.load(fitted_run).fusion.parts_)
     for corpus, titles in ((with_bodies(dataset.train), "no"), (dataset.train, "yes")):
         run = fit(corpus, tmp_path / titles, Config.load(None, [f"fusion.titles={titles}"])).path
-        assert not any(x.startswith("title") for x in Classifier.load(run).fusion.parts_)
+        model = Classifier.load(run)
+        assert not any(x.startswith("title") for x in model.fusion.parts_)
+    # What this run has not learnt the worth of is no evidence for added labels, either.
+    model.add_labels([Label("m", "monopile")], examples={"m": ["A monopile at sea\n" + BODY]})
+    found = model.explain("Monopile\n" + BODY, "m")
+    assert not [part for part in found.parts if part.name.startswith("title")]
+    newcomers = model.state.newcomers
+    assert not newcomers.titles(["Monopile\n" + BODY]).nnz
 
 
 def test_an_encoder_compares_titles_with_names(two_words_a_label, tiny_folder, tmp_path):

@@ -336,6 +336,7 @@ class Overlay:
             model=model,
             examples=[self._example_texts[i] for i in examples],
             rarities=rarity(self.base.train_counts, self.base.n_train),
+            read_titles=self.base.titles,
             meanings=self._retriever.meanings(there, written, examples, example_owner),
         )
 

@@ -45,6 +45,8 @@ class Newcomers:
         The texts of the examples, in the order of the evidence.
     rarities : array of shape (n_other_labels,)
         How rare the labels are that the SVM knows, by ``sparse.evidence.rarity``.
+    read_titles : bool
+        Whether the run ranks titles on their own; if not, it has not learnt what they are worth.
     meanings : Meanings or None
         Vectors of their names and examples, where the run has an encoder.
     """
@@ -55,6 +57,7 @@ class Newcomers:
     model: NewcomerModel
     examples: list[str]
     rarities: NDArray[np.float64]
+    read_titles: bool = False
     meanings: Meanings | None = None
 
     def rank(
@@ -99,7 +102,7 @@ class Newcomers:
 
     def titles(self, texts: Sequence[str]) -> csr_array:
         """The tf-idf of the texts' titles over all terms."""
-        return Titles.of(texts).vectors(self.features)
+        return Titles.ranked(texts, "yes" if self.read_titles else "no").vectors(self.features)
 
     def evidence_for(
         self, X: csr_array, titles: csr_array, svm: Ranking, vectors: Vectors | None
