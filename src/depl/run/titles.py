@@ -40,12 +40,12 @@ from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
 from depl.core.texts import title_of
+from depl.sparse.kinds import USUAL
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 
 _PART = "title "  # how the names of parts begin that read titles alone
-_USUAL = 0.5  # share of documents with a title from which on titles are ranked
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Titles:
     @property
     def usual(self) -> bool:
         """Whether most documents have one."""
-        return self.n > 0 and len(self.texts) >= _USUAL * self.n
+        return self.n > 0 and len(self.texts) >= USUAL * self.n
 
     def vectors(self, features: TfidfFeatures) -> csr_array:
         """The tf-idf of every document's title; its row is empty where there is none."""

@@ -6,6 +6,7 @@ import operator
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,3 +87,21 @@ def add_columns(counts: csr_array, column: NDArray[np.int64], n_columns: int) ->
     moved = csr_array((data, indices, indptr), shape=(counts.shape[0], n_columns))
     moved.sum_duplicates()
     return moved
+
+
+def over_terms(terms: Sequence[str], counts: csr_array, columns: Mapping[str, int]) -> csr_array:
+    """Counts of forms, which belong to these terms, as counts of the terms that have a column."""
+    places = np.array([columns.get(term.casefold(), -1) for term in terms], dtype=np.int64)
+    known = np.flatnonzero(places >= 0)
+    return add_columns(csr_array(counts[:, known]), places[known], len(columns))
+
+
+def commonest_spellings(terms: Sequence[str], weights: NDArray[Any]) -> list[str]:
+    """Each term, or the one with the largest weight among those that are equal by case folding."""
+    total: defaultdict[str, float] = defaultdict(float)
+    for term, weight in zip(terms, weights.tolist(), strict=True):
+        total[term] += weight
+    best: dict[str, str] = {}
+    for term in sorted(total, key=lambda term: (-total[term], term)):
+        best.setdefault(term.casefold(), term)
+    return [best[term.casefold()] for term in terms]

@@ -21,12 +21,11 @@ and the macro-F1@5 of rare labels by 3.3, 3.3 and 4.6 points.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +37,16 @@ from depl.core.scratch import GrowingMatrix, column_counts, portions
 from depl.core.storage import read_settings, read_table, write_json, write_table
 from depl.core.texts import as_texts, checked_texts, title_of
 from depl.sparse import languages
-from depl.sparse.counting import add_columns, count_forms, count_on_disk
-from depl.sparse.languages import fold
+from depl.sparse.counting import (
+    add_columns,
+    commonest_spellings,
+    count_forms,
+    count_on_disk,
+    over_terms,
+)
+from depl.sparse.kinds import are_short, have_titles, some_of
 from depl.sparse.weighting import are_pairs, emphasised, idf, scale
-from depl.sparse.words import WORD, Analyzer, Counter, counter, load_for, pair
+from depl.sparse.words import Analyzer, Counter, counter, pair, terms_in_place
 
 _logger = logging.getLogger("depl.sparse")
 
@@ -50,10 +55,6 @@ Pairs = Literal["auto", "yes", "no"]
 _TERMS = "terms.parquet"
 _SETTINGS = ("analyzer", "language", "pairs", "min_df", "max_df", "sublinear_tf", "title_weight")
 
-_SHORT = 300  # words of a text on average, for pairs to be taken
-_FEW = 3_000_000  # words of all texts together
-_LOOKED_AT = 1_000  # texts by which that is decided, and whether they have titles
-_USUAL = 0.5  # share of texts with a title from which on titles count
 _PAIRS_MIN_DF = 2  # there are too many pairs that occur once
 
 
@@ -150,17 +151,17 @@ class TfidfFeatures:
         """
         texts = checked_texts(texts)
         self.language_ = self._find_language(texts)
-        some = texts[:: max(1, len(texts) // _LOOKED_AT)]
-        short = _are_short(some, len(texts))
+        some = some_of(texts)
+        short = are_short(some, len(texts))
         self.pairs_ = short if self.pairs == "auto" else self.pairs == "yes"
-        self.titles_ = self.title_weight > 0 and _have_titles(some)
+        self.titles_ = self.title_weight > 0 and have_titles(some)
         both = chain(texts, as_texts(names))
         total = len(texts) + len(names)
         forms, counted = count_on_disk(self._counter(), both, total, self.n_jobs, executor)
         occurrences = np.zeros(len(forms))
         for part in portions(counted):
             occurrences += np.bincount(part.indices, part.data, minlength=len(forms))
-        of_form = _commonest_spellings(self._terms_of(forms), occurrences)
+        of_form = commonest_spellings(self._terms_of(forms), occurrences)
         # Not np.unique: its array would need as much memory for every term as for the longest.
         terms = sorted(set(of_form))
         position = {term: j for j, term in enumerate(terms)}
@@ -232,7 +233,7 @@ class TfidfFeatures:
         # Most terms are those from before: they are not gone through again.
         more._kept = more.terms_, columns, np.append(self.paired(), are_pairs(added))
         titles = more._counts(more._titles(texts))
-        return more, more._weigh(_over_terms(terms, counts, columns), titles)
+        return more, more._weigh(over_terms(terms, counts, columns), titles)
 
     def recounted(self, df: NDArray[np.integer], n: int) -> TfidfFeatures:
         """The same with the idf of terms that are in so many of n documents."""
@@ -333,18 +334,7 @@ class TfidfFeatures:
         """
         if not hasattr(self, "terms_"):
             raise NotFittedError(self)
-        if self.analyzer == "spacy":
-            tokens = [t for t in load_for(self.language_, text)(text) if WORD.match(t.text)]
-            words = [(fold(t.lemma_), t.idx, t.idx + len(t.text)) for t in tokens]
-        else:
-            folded = fold(text)
-            found = [(m[0], m.start(), m.end()) for m in WORD.finditer(folded)]
-            forms = list(dict.fromkeys(form for form, _, _ in found))
-            term_of = dict(zip(forms, self._terms_of(forms), strict=True))
-            words = [(term_of[form], start, end) for form, start, end in found]
-            if folded != text.lower() or len(folded) != len(text):
-                origin = languages.origins(text)
-                words = [(term, origin[a][0], origin[b - 1][1]) for term, a, b in words]
+        words = terms_in_place(self.analyzer, self.language_, text, self._terms_of)
         asked = {term.casefold(): term for term in terms}
         places: dict[str, list[tuple[int, int]]] = {}
         for term, start, end in words:
@@ -404,7 +394,7 @@ class TfidfFeatures:
         if not texts:
             return csr_array((0, len(self.terms_)), dtype=np.int64)
         forms, counts = self._count_forms(texts)
-        return _over_terms(self._terms_of(forms), counts, self._columns())
+        return over_terms(self._terms_of(forms), counts, self._columns())
 
     def _least(self, terms: Sequence[str]) -> NDArray[np.int64]:
         """In how many documents each of these must be to be a term."""
@@ -427,32 +417,3 @@ class TfidfFeatures:
 def load_idf(folder: Path) -> NDArray[np.float32]:
     """The idf alone of what ``save`` wrote: without the terms it is read in a tenth of the time."""
     return np.asarray(read_table(folder / _TERMS, "idf")["idf"], np.float32)
-
-
-def _over_terms(terms: Sequence[str], counts: csr_array, columns: Mapping[str, int]) -> csr_array:
-    """Counts of forms, which belong to these terms, as counts of the terms that have a column."""
-    places = np.array([columns.get(term.casefold(), -1) for term in terms], dtype=np.int64)
-    known = np.flatnonzero(places >= 0)
-    return add_columns(csr_array(counts[:, known]), places[known], len(columns))
-
-
-def _are_short(some: Sequence[str], n: int) -> bool:
-    """Whether n texts have few words, each and together, by some of them at even distances."""
-    words = sum(len(WORD.findall(text)) for text in some) / max(1, len(some))
-    return words <= min(_SHORT, _FEW / max(1, n))
-
-
-def _have_titles(some: Sequence[str]) -> bool:
-    """Whether most texts have a title, by some of them at even distances."""
-    return sum(bool(title_of(text)) for text in some) >= _USUAL * max(1, len(some))
-
-
-def _commonest_spellings(terms: Sequence[str], weights: NDArray[Any]) -> list[str]:
-    """Each term, or the one with the largest weight among those that are equal by case folding."""
-    total: defaultdict[str, float] = defaultdict(float)
-    for term, weight in zip(terms, weights.tolist(), strict=True):
-        total[term] += weight
-    best: dict[str, str] = {}
-    for term in sorted(total, key=lambda term: (-total[term], term)):
-        best.setdefault(term.casefold(), term)
-    return [best[term.casefold()] for term in terms]

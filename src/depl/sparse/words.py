@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from depl.core.errors import ConfigError, MissingExtraError
-from depl.sparse.languages import fold
+from depl.sparse.languages import fold, origins
 
 Analyzer = Literal["simplemma", "spacy", "words"]
 
@@ -101,3 +101,27 @@ def _count(documents: Iterator[list[str]], pairs: bool) -> tuple[list[str], csr_
     counts = csr_array((ones, indices, indptr), shape=(len(rows), len(position)))
     counts.sum_duplicates()
     return list(position), counts
+
+
+def terms_in_place(
+    analyzer: Analyzer,
+    language: str,
+    text: str,
+    terms_of: Callable[[Sequence[str]], list[str]],
+) -> list[tuple[str, int, int]]:
+    """The term of every word of a text, its first character and one past its end.
+
+    ``terms_of`` gives the terms of lower-cased words; spaCy gives those of the words in the text.
+    """
+    if analyzer == "spacy":
+        tokens = [t for t in load_for(language, text)(text) if WORD.match(t.text)]
+        return [(fold(t.lemma_), t.idx, t.idx + len(t.text)) for t in tokens]
+    folded = fold(text)
+    found = [(m[0], m.start(), m.end()) for m in WORD.finditer(folded)]
+    forms = list(dict.fromkeys(form for form, _, _ in found))
+    term_of = dict(zip(forms, terms_of(forms), strict=True))
+    words = [(term_of[form], start, end) for form, start, end in found]
+    if folded == text.lower() and len(folded) == len(text):
+        return words
+    origin = origins(text)
+    return [(term, origin[a][0], origin[b - 1][1]) for term, a, b in words]
