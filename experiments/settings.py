@@ -16,6 +16,7 @@ NOT_THERE = "not in the paper"
 TECHNICAL = {
     *("seed", "threads", "device", "checkpoint_seconds", "tensorboard", "encoder.int8"),
     *("classifier.accumulate", "retrieval.accumulate", "reranker.accumulate"),
+    "attention.accumulate",
 }
 # What the paper says, and why a recipe has something else.
 PAPER: dict[str, tuple[str, str]] = {
@@ -71,6 +72,14 @@ PAPER: dict[str, tuple[str, str]] = {
     "retrieval.last_epochs": (NOT_THERE, "faster than training a second time, and no worse"),
     "neighbours.k": (NOT_THERE, ""),
     "neighbours.sharpness": (NOT_THERE, ""),
+    "attention.epochs": (NOT_THERE, ""),
+    "attention.batch_size": (NOT_THERE, ""),
+    "attention.encoder_lr": (NOT_THERE, ""),
+    "attention.pooler_lr": (NOT_THERE, ""),
+    "attention.head_lr": (NOT_THERE, ""),
+    "attention.last_epochs": (NOT_THERE, ""),
+    "attention.labels_per_batch": (NOT_THERE, ""),
+    "attention.candidates": (NOT_THERE, ""),
     "reranker.candidates": (NOT_THERE, "slow without a GPU; `best-gpu` has 40"),
     "reranker.epochs": (NOT_THERE, ""),
     "reranker.batch_size": (NOT_THERE, ""),

@@ -56,7 +56,9 @@ def full_run(corpus, tiny_folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("neural") / "run"
     reranker = ("reranker.candidates=6", "reranker.max_tokens=32", "reranker.epochs=4")
     reranker += ("reranker.batch_size=64", "reranker.encoder_lr=0.002", "reranker.head_lr=0.01")
-    pipeline.fit(corpus.subset(np.arange(120)), out, settings(tiny_folder, *reranker))
+    attention = ("attention.epochs=6", "attention.encoder_lr=0.002", "attention.head_lr=0.01")
+    config = settings(tiny_folder, *reranker, *attention)
+    pipeline.fit(corpus.subset(np.arange(120)), out, config)
     return out
 
 
@@ -87,12 +89,13 @@ def test_a_full_run_learns_and_has_all_parts(full_run, corpus):
             "retrieval",
             "name retrieval",
             "neighbours",
+            "attention",
             "reranker",
         ),
     )
     reports = {r.name: r.to_json() for r in api.evaluate_parts(model, test)}
     assert set(reports) == {*model.fusion.parts_, "depl+c", "fusion"}
-    assert all(reports[name]["P@1"] > 60 for name in ("svm", "classifier", "retrieval", "depl+c"))
+    assert all(reports[name]["P@1"] > 60 for name in ("svm", "classifier", "attention", "depl+c"))
     assert reports["fusion"]["P@1"] >= 90
 
 
@@ -300,6 +303,7 @@ def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
     [
         ("full", "fusion.depth=3", {"fusion"}),
         ("full", "neighbours.k=3", {"fusion"}),
+        ("full", "attention.candidates=3", {"attention", "fusion"}),
         ("full", "reranker.epochs=3", {"reranker", "fusion"}),
         (
             "full",
@@ -333,6 +337,8 @@ def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
 )
 def test_a_setting_remakes_only_what_depends_on_it(training, setting, made):
     config = Config.load(None, [f"encoder.training={training}"])
+    if setting.startswith("attention."):
+        config = config.changed(["attention.epochs=2"])
     if setting.startswith("reranker."):
         config = config.changed(["reranker.candidates=10"])
     changed = config.changed([setting])
@@ -353,7 +359,8 @@ def test_a_setting_remakes_only_what_depends_on_it(training, setting, made):
 def test_every_stage_comes_after_what_it_needs():
     for i, stage in enumerate(STAGES, start=1):
         assert set(stage.needs) <= set(STAGE_NAMES[:i])
-    assert dependents("classifier") == {"classifier", "encoder", "index", "reranker", "fusion"}
+    later = {"attention", "encoder", "index", "reranker", "fusion"}
+    assert dependents("classifier") == {"classifier", *later}
 
 
 def test_an_ablation_in_a_copy_of_a_run_trains_only_what_it_must(full_run, corpus, tmp_path):

@@ -267,7 +267,10 @@ def test_setting_has_no_settings_of_its_own():
         ("C=1", "linear.C"),
         ("linear.depth=50", "fusion.depth"),
         ("linear.seed=1", "seed"),
-        ("encoder.epochs=1", "classifier.epochs, retrieval.epochs or reranker.epochs"),
+        (
+            "encoder.epochs=1",
+            "classifier.epochs, retrieval.epochs, attention.epochs or reranker.epochs",
+        ),
     ],
 )
 def test_unknown_setting_is_said_with_the_nearest(override: str, nearest: str):

@@ -65,6 +65,8 @@ class DualEncoder(nn.Module):
     int8 : bool
         Encode with 8-bit integers on a CPU (no effect on training and on GPUs): two to three times
         as fast, with slightly different vectors.
+    attention : bool
+        Labels weigh the tokens of a document by vectors of their own (``depl.neural.attention``).
     compiled : bool
         What lies between 8-bit products is compiled. Encoders of runs that were fitted when it was
         not go on as they were: a rounding in another place changes a vector by a thousandth.
@@ -80,6 +82,7 @@ class DualEncoder(nn.Module):
         poolers: Poolers = "identity",
         similarity: Similarity = "cosine",
         int8: bool = False,
+        attention: bool = False,
         compiled: bool = True,
     ) -> None:
         super().__init__()
@@ -101,6 +104,9 @@ class DualEncoder(nn.Module):
         if self.head is not None:
             nn.init.normal_(self.head.weight, std=0.02)
             nn.init.constant_(self.head.bias, -4.0)  # labels are rare: start from "no"
+        self.attention: nn.Parameter | None = None
+        if attention:
+            self.add_attention()
         # Cosines times a scale, plus an offset, are logits; both have a high learning rate.
         self.logit_scale = nn.Parameter(torch.tensor(20.0 if self.cosine else 1.0))
         self.logit_bias = nn.Parameter(torch.tensor(-10.0 if self.cosine else 0.0))
@@ -109,6 +115,11 @@ class DualEncoder(nn.Module):
     def device(self) -> torch.device:
         """Where the weights are."""
         return self.logit_scale.device
+
+    def add_attention(self) -> None:
+        """Give every label of the head a vector to attend with; at first all tokens count alike."""
+        assert self.head is not None
+        self.attention = nn.Parameter(torch.zeros_like(self.head.weight))
 
     def encode_documents(self, batch: Packed) -> Tensor:
         """phi_doc of every text, (n, size), in float32."""

@@ -269,6 +269,7 @@ def save(encoder: DualEncoder, folder: Path, tokenizer_folder: Path, *, max_toke
         "label_pooling": encoder.label_pooling,
         "similarity": "cosine" if encoder.cosine else "dot",
         "int8": encoder.int8,
+        "attention": encoder.attention is not None,
         "compiled": encoder.compiled,
         "size": size,
         "n_labels": 0 if encoder.head is None else encoder.head.out_features,
@@ -325,6 +326,7 @@ def load(folder: Path) -> DualEncoder:
         label_pooling=settings["label_pooling"],
         similarity=settings["similarity"],
         int8=settings["int8"],
+        attention=settings.get("attention", False),
         compiled=settings.get("compiled", False),  # runs from before there was compiled code
     )
     parameters = _own(encoder)

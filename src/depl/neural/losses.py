@@ -18,13 +18,14 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from depl.core.errors import ConfigError
+from depl.neural.attention import attended
 from depl.neural.encoder import DualEncoder, Side
 from depl.neural.frozen import FrozenRetrieval
 from depl.neural.packing import TokenBank, on_device
 from depl.neural.sampling import LabelSampler
 from depl.neural.tokens import Texts, Tokens
 
-Objective = Literal["classifier", "dual", "joint"]
+Objective = Literal["classifier", "attention", "dual", "joint"]
 
 
 def binary_cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
@@ -97,6 +98,33 @@ class Classify:
         return _add_gradients(self(rows, subset, alive) * share)
 
 
+class Attend:
+    """The loss of label-wise attention, over a label subset."""
+
+    def __init__(self, encoder: DualEncoder, documents: Tokens, sampler: LabelSampler) -> None:
+        self._encoder, self._sampler = encoder, sampler
+        self._bank = TokenBank(documents, encoder.device)
+
+    def subset(self, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """The labels against which this batch is scored."""
+        return self._sampler.draw(rows, rng)
+
+    def __call__(
+        self, rows: NDArray[np.int64], subset: NDArray[np.int64], alive: float = 0.0
+    ) -> Tensor:
+        """Mean cross-entropy over these documents and the subset; there is but one branch."""
+        chosen = on_device(subset, self._encoder.device)
+        scores = attended(self._encoder, self._bank.pack(rows), chosen)
+        targets = on_device(self._sampler.targets(rows, subset), scores.device)
+        return binary_cross_entropy(scores, targets)
+
+    def add_gradients(
+        self, rows: NDArray[np.int64], subset: NDArray[np.int64], alive: float, share: float
+    ) -> Tensor:
+        """Add the gradients of the loss, times ``share``; returns that loss."""
+        return _add_gradients(self(rows, subset, alive) * share)
+
+
 class Retrieve:
     """The loss of DE-ret and DEPL, and with ``joint`` that of DEPL+c."""
 
@@ -143,6 +171,9 @@ class Retrieve:
         return _add_gradients(self(rows, subset, alive) * share)
 
 
+Loss = Classify | Attend | Retrieve
+
+
 def make_loss(
     encoder: DualEncoder,
     documents: Texts,
@@ -150,10 +181,17 @@ def make_loss(
     labels: Texts | None,
     sampler: LabelSampler | None,
     objective: Objective,
-) -> Classify | Retrieve:
+) -> Loss:
     """The loss for an objective; a ``ConfigError`` says what is missing."""
     if objective == "classifier":
         return Classify(encoder, documents, Y)
+    if objective == "attention":
+        if sampler is None or encoder.attention is None or not isinstance(documents, Tokens):
+            raise ConfigError(
+                "Label-wise attention needs documents as tokens, a sampler, and an encoder with "
+                "attention."
+            )
+        return Attend(encoder, documents, sampler)
     joint = objective == "joint"
     if labels is None or sampler is None or (joint and encoder.head is None):
         raise ConfigError(

@@ -1,6 +1,7 @@
 """The one training loop: classifier, DE-ret, DEPL and DEPL+c (sections 3.3 and 3.4 of the paper).
 
     classifier   head(phi_doc) against all labels                 binary cross-entropy
+    attention    the same over tokens that each label weighs      ... over a label subset
     dual         phi_doc . phi_label over a label subset          binary cross-entropy
     joint        the mean of both branches over the same subset   its cross-entropy
 
@@ -31,7 +32,7 @@ from depl.core.progress import Tell, bar
 from depl.neural.checkpoints import Checkpoint
 from depl.neural.distributed import Processes
 from depl.neural.encoder import DualEncoder
-from depl.neural.losses import Classify, Objective, Retrieve, make_loss
+from depl.neural.losses import Loss, Objective, make_loss
 from depl.neural.sampling import LabelSampler
 from depl.neural.threads import one_thread
 from depl.neural.tokens import Texts, Tokens
@@ -145,14 +146,14 @@ def train(
         The training documents, or their pooled states if the encoder is frozen.
     Y : csr_array of shape (n_documents, n_labels)
         Which document carries which label.
-    objective : {"classifier", "dual", "joint"}
+    objective : {"classifier", "attention", "dual", "joint"}
         What to minimise.
     schedule : Schedule
         How.
     labels : Tokens or array of shape (n_labels, size)
         Label names or pseudo descriptions, for "dual" and "joint".
     sampler : LabelSampler
-        Draws each batch's label subset, for "dual" and "joint".
+        Draws each batch's label subset, for all but "classifier".
     seed : int
         Decides order, subsets and dropout, step by step.
     stop_after : int or None
@@ -288,7 +289,7 @@ def _order(n: int, seed: int, epoch: int) -> NDArray[np.int64]:
 
 def _gradients(
     encoder: DualEncoder,
-    loss_of: Classify | Retrieve,
+    loss_of: Loss,
     rows: NDArray[np.int64],
     alive: float,
     seed: list[int],
@@ -318,6 +319,7 @@ def parameter_groups(
 ) -> list[dict[str, Any]]:
     """Four groups with a learning rate each: encoder (unless frozen), poolers, head, scale."""
     head = [] if encoder.head is None else list(encoder.head.parameters())
+    head += [] if encoder.attention is None else [encoder.attention]
     poolers = [*encoder.document_pooler.parameters(), *encoder.label_pooler.parameters()]
     groups = [
         ([] if frozen else list(encoder.bert.parameters()), schedule.encoder_lr),

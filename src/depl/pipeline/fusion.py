@@ -12,7 +12,7 @@ from depl.fusion.thresholds import Thresholds
 from depl.labels.simulation import simulate_newcomers
 from depl.pipeline.work import Work
 from depl.run.folder import Run
-from depl.run.state import load_reranker
+from depl.run.state import load_attention, load_reranker
 from depl.run.titles import Titles
 
 
@@ -59,6 +59,9 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
         if retriever is not None:
             by_title["name retrieval"] = retriever.rank_by_name(titles.texts, depth)
         rankings |= titles.parts(by_title)
+    if config.attends:
+        attention = load_attention(run, "held_out")
+        rankings["attention"] = attention.rank(texts, rankings.values(), depth)
     if config.reranks:
         reranker = load_reranker(run)
         described = run.descriptions("held_out").texts

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from depl.core import storage
-from depl.core.ranking import Ranking, agreed
+from depl.core.ranking import Ranking
 from depl.core.tensors import write_ranking, write_tensors
 from depl.evaluation import metrics
 from depl.neural import encoder_files
@@ -21,7 +20,6 @@ from depl.neural.distributed import Processes
 from depl.neural.encoder import DualEncoder, Side, encode, pooled_states
 from depl.neural.index import LabelIndex
 from depl.neural.losses import Objective
-from depl.neural.reranker import pair_tokens, tokenize_labels, training_pairs
 from depl.neural.retriever import (
     Retriever,
     TextRetriever,
@@ -35,14 +33,12 @@ from depl.neural.sampling import LabelSampler
 from depl.neural.tokens import Texts, Tokens, some_of, tokenize
 from depl.neural.training import Outcome, Schedule, Validation, train
 from depl.pipeline.work import Work
-from depl.run.config import ClassifierConfig, Config, RetrievalConfig
+from depl.run.config import AttentionConfig, ClassifierConfig, Config, RetrievalConfig
 from depl.run.folder import FOLDS, STATES, Fold, Run
 
 _TEXTS_OF: dict[Fold, str] = {"final": "descriptions", "held_out": "held_out"}
 _BEST = 5  # labels per document that decide when to stop
-# How often what was held out is shown in each epoch to an encoder that goes on training: to it
-# these documents are new, and the others are not.
-_TIMES = 2
+_TIMES = 2  # that what was held out is shown in each epoch of an encoder that goes on training
 
 
 def make_negatives(work: Work) -> None:
@@ -81,7 +77,7 @@ def _keep_texts(work: Work, texts: Mapping[Path, Sequence[str]], longest: int, s
         some.save(folder)
     if work.config.encoder.training != "frozen":
         return
-    encoder = new_encoder(work.config, 0).to(_team(work).device)
+    encoder = new_encoder(work.config, 0).to(team_of(work).device)
     # Many labels have the same description in both folds: each text is encoded once.
     everything, place = Tokens.concatenate(list(tokens.values())).distinct()
     states = pooled_states(encoder, everything, side, executor=work.executor)
@@ -93,11 +89,11 @@ def _keep_texts(work: Work, texts: Mapping[Path, Sequence[str]], longest: int, s
 
 def make_classifier(work: Work) -> None:
     """Encoder and head: the first neural stage, held-out and, if it is trained again, final."""
-    config, team, stop_after = work.config, _team(work), None
+    config, team, stop_after = work.config, team_of(work), None
     for fold in ("held_out",) if config.retrieval.last_epochs else FOLDS:
         encoder = new_encoder(config, len(work.run.labels)).to(team.device)
         outcome = _train(work, encoder, config.classifier, fold, team, stop_after)
-        _save(work, encoder, fold, outcome, team)
+        save_encoder(work, encoder, fold, outcome, team)
         stop_after = outcome.epochs
 
 
@@ -107,18 +103,20 @@ def make_encoder(work: Work) -> None:
     The final encoder is trained on everything for as long as was best without the held-out
     documents; or the held-out one goes on for a few epochs with them.
     """
-    run, section, team = work.run, work.config.retrieval, _team(work)
+    run, section, team = work.run, work.config.retrieval, team_of(work)
     encoder = encoder_files.load(run.encoder_folder("classifier", "held_out")).to(team.device)
     outcome = _train(work, encoder, section, "held_out", team)
-    _save(work, encoder, "held_out", outcome, team)
+    save_encoder(work, encoder, "held_out", outcome, team)
     stop_after = None
     if not section.last_epochs:
         encoder, stop_after = encoder_files.load(run.encoder_folder("classifier")), outcome.epochs
     outcome = _train(work, encoder.to(team.device), section, "final", team, stop_after)
-    _save(work, encoder, "final", outcome, team)
+    save_encoder(work, encoder, "final", outcome, team)
 
 
-def _save(work: Work, encoder: DualEncoder, fold: Fold, outcome: Outcome, team: Processes) -> None:
+def save_encoder(
+    work: Work, encoder: DualEncoder, fold: Fold, outcome: Outcome, team: Processes
+) -> None:
     """Keep the encoder of a fold, and how its training went."""
     if not team.first:
         return
@@ -146,9 +144,9 @@ def _train(
         objective = section.objective
         if section.enough_steps:
             schedule = schedule.within(section.enough_steps, len(run.slice.rest()))
-        labels, negatives = _label_texts(run, config, fold), run.negatives(fold)
+        labels, negatives = label_texts_of(run, config, fold), run.negatives(fold)
         if fold == "final" and section.last_epochs:
-            rows = np.concatenate([run.slice.rest(), *[run.slice.held_out] * _TIMES])
+            rows = shown_again(run)
             negatives, schedule = negatives.take(rows), schedule.going_on(section.last_epochs)
         sampler = LabelSampler(
             run.Y[rows],
@@ -161,7 +159,7 @@ def _train(
     with Curves(run.path / "logs", title, config.tensorboard and team.first) as curves:
         outcome = train(
             encoder,
-            _documents(run, rows),
+            documents_of(run, rows),
             run.Y[rows],
             objective=objective,
             schedule=schedule,
@@ -180,80 +178,25 @@ def _train(
     return outcome
 
 
+def shown_again(run: Run) -> NDArray[np.int64]:
+    """What the encoder of the held-out fit reads in an epoch when it goes on with all documents.
+
+    To it the held-out ones are new, and the others are not.
+    """
+    return np.concatenate([run.slice.rest(), *[run.slice.held_out] * _TIMES])
+
+
 def make_index(work: Work) -> None:
     """Vectors of all labels and of their names, and of the training documents."""
     run, config = work.run, work.config
-    encoder = encoder_files.load(run.encoder_folder("encoder")).to(_team(work).device)
-    labels = _label_texts(run, config, "final")
+    encoder = encoder_files.load(run.encoder_folder("encoder")).to(team_of(work).device)
+    labels = label_texts_of(run, config, "final")
     index_labels(encoder, labels, work.executor).save(work.folder / "labels")
     names = _index_names(work, encoder)
     if names is not None:
         names.save(work.folder / "names")
     documents = index_documents(encoder, run.texts("documents"), work.executor)
     documents.save(work.folder / "documents")
-
-
-def make_reranker(work: Work) -> None:
-    """A cross-encoder of documents and labels, trained without the validation slice.
-
-    Its negatives are labels that parts agree on which may look at a document they were trained on:
-    the classifier and the neighbours know those by heart.
-    """
-    run, section, team = work.run, work.config.reranker, _team(work)
-    rng = np.random.default_rng([work.config.seed, 2])
-    rows = run.slice.rest()
-    if len(rows) > section.documents:
-        rows = np.sort(rng.choice(rows, section.documents, replace=False))
-    start = run.encoder_folder("encoder", "held_out")
-    pairs, true = _reranker_pairs(work, rows, start, rng)
-    encoder = encoder_files.load_encoder(
-        start,
-        n_labels=1,
-        int8=work.config.encoder.int8,
-        seed=work.config.seed,
-    )
-    schedule = Schedule(
-        epochs=section.epochs,
-        batch_size=section.batch_size,
-        accumulate=section.accumulate,
-        encoder_lr=section.encoder_lr,
-        pooler_lr=section.head_lr,
-        head_lr=section.head_lr,
-    )
-    with Curves(run.path / "logs", "reranker", work.config.tensorboard and team.first) as curves:
-        train(
-            encoder.to(team.device),
-            pairs,
-            csr_array(true[:, None].astype(np.float32)),
-            objective="classifier",
-            schedule=schedule,
-            seed=work.config.seed,
-            checkpoint=Checkpoint(work.scratch, work.config.checkpoint_seconds),
-            processes=team,
-            observe=curves.add,
-            title="reranker",
-        )
-    if team.first:
-        encoder_files.save(encoder.cpu(), work.folder, start, max_tokens=section.max_tokens)
-
-
-def _reranker_pairs(
-    work: Work, rows: NDArray[np.int64], folder: Path, rng: np.random.Generator
-) -> tuple[Tokens, NDArray[np.bool_]]:
-    """Pairs of training documents and labels, and which of them go together."""
-    run, config, section = work.run, work.config, work.config.reranker
-    depth = section.candidates
-    X, of_rest = run.train_vectors()[rows], np.searchsorted(run.slice.rest(), rows)
-    found = [run.negatives("held_out").take(of_rest), *run.names().both(X, depth).values()]
-    encoder = encoder_files.load(folder).to(_team(work).device)
-    documents = _documents(run, rows)
-    labels = encode(encoder, _label_texts(run, config, "held_out"), "label")
-    vectors = encode(encoder, documents, "document")
-    found.append(retrieval_ranking(encoder, vectors, labels, depth))
-    texts = tokenize_labels(run.descriptions("held_out").texts, folder, section.max_tokens)
-    at, label, true = training_pairs(run.Y[rows], agreed(found, depth), section.negatives, rng)
-    assert isinstance(documents, Tokens)  # of an encoder that is trained
-    return pair_tokens(documents, texts, at, label, section.max_tokens), true
 
 
 def held_out_retriever(work: Work) -> TextRetriever:
@@ -264,8 +207,8 @@ def held_out_retriever(work: Work) -> TextRetriever:
     rest = run.slice.rest()
     retriever = Retriever(
         encoder,
-        index_labels(encoder, _label_texts(run, config, "held_out"), executor),
-        index_documents(encoder, _documents(run, rest), executor),
+        index_labels(encoder, label_texts_of(run, config, "held_out"), executor),
+        index_documents(encoder, documents_of(run, rest), executor),
         run.Y[rest],
         names=_index_names(work, encoder),
         neighbours=config.neighbours.k,
@@ -276,7 +219,7 @@ def held_out_retriever(work: Work) -> TextRetriever:
 
 def held_out_rankings(work: Work, retriever: Retriever) -> dict[str, Ranking]:
     """Rankings of the validation slice by the neural parts of the held-out fit."""
-    texts = _documents(work.run, work.run.slice.held_out)
+    texts = documents_of(work.run, work.run.slice.held_out)
     vectors = encode(retriever.encoder, texts, "document", work.executor)
     return retriever.rank(vectors, work.config.fusion.depth, work.executor)
 
@@ -288,7 +231,8 @@ def _index_names(work: Work, encoder: DualEncoder) -> LabelIndex | None:
     return index_labels(encoder, work.run.texts("label_texts", "names"), work.executor)
 
 
-def _team(work: Work) -> Processes:
+def team_of(work: Work) -> Processes:
+    """The processes that make a stage together."""
     return work.processes or Processes.launched(work.config.device)
 
 
@@ -307,24 +251,21 @@ def new_encoder(config: Config, n_labels: int) -> DualEncoder:
     )
 
 
-def _documents(run: Run, rows: NDArray[np.int64]) -> Texts:
+def documents_of(run: Run, rows: NDArray[np.int64]) -> Texts:
     """Training documents as the trainer takes them: tokens, or a frozen encoder's states."""
     return some_of(run.texts("documents"), rows)
 
 
-def _label_texts(run: Run, config: Config, fold: Fold) -> Texts:
+def label_texts_of(run: Run, config: Config, fold: Fold) -> Texts:
     """Label names or pseudo descriptions, likewise."""
     by_name = config.retrieval.label_text == "name"
     return run.texts("label_texts", "names" if by_name else _TEXTS_OF[fold])
 
 
-def schedule_of(section: ClassifierConfig | RetrievalConfig) -> Schedule:
+def schedule_of(section: ClassifierConfig | RetrievalConfig | AttentionConfig) -> Schedule:
     """The training schedule of a stage, by its settings."""
-    names = ("epochs", "batch_size", "accumulate", "encoder_lr", "pooler_lr", "head_lr", "patience")
-    settings = {name: getattr(section, name) for name in names}
-    if isinstance(section, RetrievalConfig):
-        settings |= {"alive": section.alive, "apart": section.apart}
-    return Schedule(**settings)
+    given = asdict(section)
+    return Schedule(**{f.name: given[f.name] for f in fields(Schedule) if f.name in given})
 
 
 def _validation(
@@ -332,7 +273,7 @@ def _validation(
 ) -> Callable[[DualEncoder], Validation]:
     """Scores every branch on the validation slice; the mean of P@5 and PSP@5 decides."""
     held_out, rest = run.slice.held_out, run.slice.rest()
-    documents, truth = _documents(run, held_out), run.Y[held_out]
+    documents, truth = documents_of(run, held_out), run.Y[held_out]
     counts = np.bincount(run.Y[rest].indices, minlength=run.Y.shape[1])
     inverse = metrics.inverse_propensities(counts, len(rest))
 

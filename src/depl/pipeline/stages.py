@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from depl.core.errors import ConfigError
@@ -52,13 +53,12 @@ def _neural(
     settings: Callable[[Config], Settings],
     wanted: Callable[[Config], bool] = lambda config: config.neural,
     shared: bool = False,
+    module: str = "neural",
 ) -> Stage:
     """A stage of the neural half, which is imported only when it is needed."""
 
     def make(work: Work) -> None:
-        from depl.pipeline import neural
-
-        getattr(neural, f"make_{name}")(work)
+        getattr(import_module(f"depl.pipeline.{module}"), f"make_{name}")(work)
 
     return Stage(name, make, needs, settings, wanted, shared)
 
@@ -165,6 +165,14 @@ STAGES = (
         shared=True,
     ),
     _neural(
+        "attention",
+        *("corpus", "slice", "negatives", "documents", "classifier"),
+        settings=lambda c: c.section("attention") | {"seed": c.seed},
+        wanted=lambda c: c.attends,
+        shared=True,
+        module="rescoring",
+    ),
+    _neural(
         "encoder",
         "corpus",
         "slice",
@@ -183,13 +191,14 @@ STAGES = (
         settings=lambda c: c.section("reranker") | {"seed": c.seed},
         wanted=lambda c: c.reranks,
         shared=True,
+        module="rescoring",
     ),
     Stage(
         "fusion",
         fusion.make_fusion,
         (
             *("corpus", "features", "slice", "held_out", "characters", "descriptions"),
-            *("documents", "label_texts", "encoder", "reranker"),
+            *("documents", "label_texts", "attention", "encoder", "reranker"),
         ),
         lambda c: c.section("fusion") | {"neighbours": c.section("neighbours"), "seed": c.seed},
     ),

@@ -201,6 +201,32 @@ class RetrievalConfig(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AttentionConfig(Section):
+    """Label-wise attention: the classifier goes on, and each label weighs the tokens itself."""
+
+    epochs: int = setting(
+        0,
+        "number of passes over the training documents; 0: no label-wise attention (it takes "
+        "encoder.training = full)",
+        ge=0,
+    )
+    batch_size: int = setting(256, "documents per training step", ge=1)
+    accumulate: int = setting(1, _ACCUMULATE, ge=1, le="batch_size")
+    encoder_lr: float = setting(1e-4, "learning rate of the encoder", ge=0)
+    pooler_lr: float = setting(1e-3, "learning rate of the document pooler", ge=0)
+    head_lr: float = setting(5e-3, "learning rate of the head and the attention", ge=0)
+    last_epochs: int = setting(
+        2, "passes over all documents that the one of the held-out fit goes on for", ge=1
+    )
+    labels_per_batch: int = setting(
+        5_000, "labels each batch is scored against: positives, hard negatives, random ones", ge=1
+    )
+    candidates: int = setting(
+        100, "labels of each document that it scores, those that the other parts agree on", ge=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class NeighboursConfig(Section):
     """Votes of the nearest training documents."""
 
@@ -291,6 +317,7 @@ class Config(Section):
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     classifier: ClassifierConfig = field(default_factory=ClassifierConfig)
     retrieval: RetrievalConfig = field(default_factory=RetrievalConfig)
+    attention: AttentionConfig = field(default_factory=AttentionConfig)
     neighbours: NeighboursConfig = field(default_factory=NeighboursConfig)
     reranker: RerankerConfig = field(default_factory=RerankerConfig)
     fusion: FusionConfig = field(default_factory=FusionConfig)
@@ -330,6 +357,11 @@ class Config(Section):
     def neural(self) -> bool:
         """Whether a run has the neural half."""
         return self.encoder.training != "none"
+
+    @property
+    def attends(self) -> bool:
+        """Whether a run has label-wise attention."""
+        return self.encoder.training == "full" and self.attention.epochs > 0
 
     @property
     def reranks(self) -> bool:

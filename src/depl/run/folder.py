@@ -14,6 +14,7 @@
     documents/      token ids of the training documents; their states, if the encoder is frozen
     label_texts/    the same for names, descriptions and held-out descriptions
     classifier/     the encoder after the first neural stage; held_out/: that of the held-out fit
+    attention/      the classifier after it went on with label-wise attention, likewise
     encoder/        the encoder after the second, likewise
     index/          labels/, names/, documents/: their vectors
     reranker/       the encoder that reads documents and labels together

@@ -19,7 +19,7 @@ from depl.core.corpus import LabelSet
 from depl.core.errors import ConfigError, RunError
 from depl.core.ranking import Ranking
 from depl.core.texts import as_texts
-from depl.run.folder import Run
+from depl.run.folder import Fold, Run
 from depl.run.newcomers import Newcomers
 from depl.run.titles import Titles, read_titles
 from depl.sparse.characters import CharacterSVM
@@ -28,6 +28,7 @@ from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 
 if TYPE_CHECKING:
+    from depl.neural.attention import LabelAttention
     from depl.neural.reranker import Reranker
     from depl.neural.retriever import TextRetriever, Vectors
 
@@ -65,6 +66,8 @@ class State:
         Labels that were added since, where there are any and the run has probabilities.
     characters : CharacterSVM or None
         The SVM on characters, where the run has one.
+    attention : LabelAttention or None
+        The label-wise attention, where the run has it.
     reranker : Reranker or None
         What reads documents and labels together, where the run has it.
     titles : bool
@@ -83,6 +86,7 @@ class State:
     n_train: int = 0
     newcomers: Newcomers | None = None
     characters: CharacterSVM | None = None
+    attention: LabelAttention | None = None
     reranker: Reranker | None = None
     titles: bool = False
 
@@ -109,6 +113,7 @@ class State:
             keywords=described.keywords,
             retriever=_load_retriever(run, parts) if "retrieval" in parts else None,
             characters=characters,
+            attention=load_attention(run) if "attention" in parts else None,
             reranker=load_reranker(run) if "reranker" in parts else None,
             titles=read_titles(parts),
         )
@@ -142,6 +147,9 @@ class State:
                 and sizes == {neural.encoder.document_pooler.out_features}
                 and (neural.encoder.head is None or neural.encoder.head.out_features == labels)
             )
+        if right and self.attention is not None:
+            own = self.attention.encoder.attention
+            right = own is not None and len(own) == len(self.attention.known) == labels
         if right and self.reranker is not None:
             head = self.reranker.encoder.head
             right = head is not None and head.out_features == 1
@@ -197,6 +205,8 @@ class State:
         rankings |= {name: self._there(ranking, k) for name, ranking in found.items()}
         if self.titles:
             rankings |= self._rank_titles(Titles.of(texts), k)
+        if self.attention is not None:
+            rankings["attention"] = self.attention.rank(texts, rankings.values(), k)
         if self.reranker is not None:
             others = list(rankings.values())
             rankings["reranker"] = self.reranker.rank(texts, others, self.descriptions, k)
@@ -221,10 +231,10 @@ class State:
         With the probabilities that the paper's models give; the SVM's and others' own scores.
         """
         if model in ("svm", "names"):  # nothing is encoded
-            alone = replace(self, retriever=None, reranker=None, titles=False)
+            alone = replace(self, retriever=None, attention=None, reranker=None, titles=False)
             return alone.rank(texts, k)[model]
         vectors = self.encode(texts)
-        some = replace(self, reranker=None, titles=False)
+        some = replace(self, attention=None, reranker=None, titles=False)
         parts = {} if vectors is None else some.rank(texts, k, vectors)
         if model == "depl+c" and vectors is not None and "classifier" in parts:
             return self.rank_jointly(vectors, k)
@@ -260,6 +270,24 @@ def _load_retriever(run: Run, parts: Sequence[str]) -> TextRetriever:
         sharpness=voting["sharpness"],
     )
     return TextRetriever(retriever, folder, run.settings("documents")["max_tokens"])
+
+
+def load_attention(run: Run, fold: Fold = "final") -> LabelAttention:
+    """What scores labels by the tokens that each of them looks at."""
+    from depl.neural import encoder_files
+    from depl.neural.attention import LabelAttention
+    from depl.neural.distributed import Processes
+
+    folder = run.encoder_folder("attention", fold)
+    encoder = encoder_files.load(folder).to(Processes.launched(run.config().device).device)
+    rows = run.rows(fold)
+    return LabelAttention(
+        encoder,
+        folder,
+        max_tokens=run.settings("documents")["max_tokens"],
+        known=np.bincount(run.Y[rows].indices, minlength=len(run.labels)) > 0,
+        candidates=run.settings("attention")["candidates"],
+    )
 
 
 def load_reranker(run: Run) -> Reranker:

@@ -54,6 +54,11 @@ const PARTS = {
     "how close the title is in meaning to the label's name",
     "the meaning of the title",
   ],
+  attention: [
+    "Words that matter",
+    "a neural model that looks for each label at the words that matter for it",
+    "the words that matter for it",
+  ],
   reranker: [
     "Close reading",
     "a neural model that reads the text and the label's description together",
