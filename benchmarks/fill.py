@@ -28,9 +28,10 @@ import depl
 from depl.evaluation.metrics import inverse_propensities
 from depl.fusion import rare
 from depl.fusion.fusion import Fusion
-from depl.pipeline.fusion import held_out_counts, held_out_rankings
+from depl.pipeline.fusion import held_out_counts, held_out_rankings, label_facts
 from depl.pipeline.work import Work
 from depl.run.folder import Run
+from depl.run.titles import read_titles
 from out_of_the_box import TAIL, WORK, case_of, scores_of
 
 BELOW = (0.005, 0.01, 0.02, 0.05, 0.1)
@@ -70,7 +71,7 @@ def measure(name: str, data: Path) -> dict[str, dict[str, float]]:
     ]:
         order = fusion.order_ = choose(below=below, fills=fills)
         if order not in known:
-            ranking = fusion.rank(rankings, model.train_counts, 10)
+            ranking = fusion.rank(rankings, model.train_counts, 10, facts=model.state.facts)
             known[order] = scores_of(ranking, train, judge, key) | {"fill": order.fill}
         found[key] = known[order]
     shutil.rmtree(folder)
@@ -82,7 +83,9 @@ def fitted(run: Run) -> tuple[Fusion, Callable[..., rare.Order]]:
     work = Work(run, run.config(), run.path, run.path / ".scratch")
     held_out, counts = run.slice.held_out, held_out_counts(run)
     Y, n_train = run.Y[held_out], len(run.slice.rest())
-    fusion = Fusion().fit(held_out_rankings(work), Y, counts, n_train, run.slice.fold[held_out])
+    rankings, fold = held_out_rankings(work), run.slice.fold[held_out]
+    _, facts = label_facts(run, titles=read_titles(rankings))
+    fusion = Fusion().fit(rankings, Y, counts, n_train, fold, facts)
     ranked = fusion.cross_fitted_
     rows, columns = np.nonzero(ranked.indices >= 0)
     probability = ranked.scores[rows, columns].astype(np.float64)

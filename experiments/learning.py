@@ -183,7 +183,7 @@ def print_swaps(
     print("| learned, but from the retrained run | " + " | ".join(MEASURES) + " |")
     print("|" + " --- |" * (1 + len(MEASURES)))
     for name, (parts, fusion) in pieces.items():
-        ranking = fusion.rank(parts, learned.train_counts, 10)
+        ranking = fusion.rank(parts, learned.train_counts, 10, facts=learned.state.facts)
         found = measures(ranking, learned.labels, seen, test)
         print(f"| {name or 'nothing'} | " + " | ".join(f"{found[x]:.2f}" for x in MEASURES) + " |")
 

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit, logit
 
 from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
+from depl.core.indicator import carried
 from depl.core.ranking import Ranking
 from depl.evaluation.metrics import Hits, inverse_propensities, precision_and_psp
 from depl.fusion.calibration import calibration_error, correction
@@ -117,8 +118,8 @@ def test_candidates_and_features_are_those_of_a_plain_search(seed, limit, n_part
         scores = np.round(rng.normal(size=(n, 9)), 1)
         scores[rng.random(scores.shape) < 0.4] = -np.inf
         rankings[str(p)] = Ranking.from_scores(scores, int(rng.integers(1, 9)))
-    counts = rng.integers(0, 9, 9)
-    rows, labels, X = candidate_pairs(rankings, limit, counts)
+    counts, facts = rng.integers(0, 9, 9), rng.random((9, n % 3), np.float32)
+    rows, labels, X = candidate_pairs(rankings, limit, counts, facts=facts)
 
     expected = []
     for i in range(n):
@@ -131,9 +132,41 @@ def test_candidates_and_features_are_those_of_a_plain_search(seed, limit, n_part
             places = [x.index(label) if label in x else math.nan for x in lists]
             known = np.float32(math.log1p(counts[label]))
             best = [max(r.scores[i]) if x[0] >= 0 else math.nan for r, x in both]
-            expected.append([i, label, *scores, *places, known, *best])
-    expected = np.array(expected, np.float64).reshape(-1, 3 + 3 * n_parts)
+            expected.append([i, label, *scores, *places, known, *best, *facts[label]])
+    expected = np.array(expected, np.float64).reshape(-1, 3 + 3 * n_parts + n % 3)
     np.testing.assert_allclose(np.column_stack([rows, labels, X]), expected, rtol=1e-6)
+
+
+def test_facts_of_a_fold_are_those_of_its_documents():
+    rng = np.random.default_rng(0)
+    ranking = Ranking.from_scores(rng.random((4, 6)), 3)
+    counts, facts = rng.integers(0, 9, (2, 6)), rng.random((2, 6, 3), np.float32)
+    fold = np.array([0, 1, 1, 0])
+    rows, labels, X = candidate_pairs({"a": ranking}, 3, counts, fold, facts)
+    np.testing.assert_array_equal(X[:, 4:], facts[fold[rows], labels])
+
+
+def test_what_is_known_of_labels_counts_and_must_be_given(tmp_path):
+    rankings, Y, counts = problem(0, noise=(1.5, 1.5))
+    trusted = np.arange(N_LABELS) % 2 == 0  # of these the parts are always right
+    rankings = {
+        name: part.keep(trusted[part.indices] <= carried(Y, np.arange(240)[:, None], part.indices))
+        for name, part in rankings.items()
+    }
+    facts = np.where(trusted, 1.0, np.nan).astype(np.float32)[:, None]
+    plain = Fusion(iterations=40).fit(rankings, Y, counts, 500)
+    fusion = Fusion(iterations=40).fit(rankings, Y, counts, 500, facts=facts)
+    assert fusion.scores_["fusion"]["P@1"] > plain.scores_["fusion"]["P@1"] + 5
+    with pytest.raises(DeplError, match=r"1 facts .* shape \(\d+, 1\), but got \(\d+, 0\)"):
+        fusion.rank(rankings, counts, 3)
+    fusion.save(tmp_path)
+    ours, theirs = (
+        x.rank(rankings, counts, 9, facts=facts) for x in (fusion, Fusion.load(tmp_path))
+    )
+    assert np.array_equal(ours.scores, theirs.scores)
+    label = int(ours.indices[0, 0])
+    added = fusion.contributions(rankings, counts, 0, label, facts)
+    assert sum(added.values()) < logit(float(ours.scores[0, 0]))  # beside the facts
 
 
 # Ranking

@@ -135,6 +135,21 @@ def test_a_new_name_is_matched_in_place_of_the_old_and_leads_the_description(mod
         model.find("wine")
 
 
+def test_a_new_name_is_found_word_by_word_too(model):
+    def whole(text):
+        return model.parts([text])["whole names"].indices[0].tolist()
+
+    assert whole("a market in grape wine")[0] == 0
+    model.add_labels([Label("h", "hop gardens")])
+    model.describe_label("77", "licences for the storage of honey")
+    model.rename_label("2560", "honey vineyards", ["animal wine"])
+    assert whole("hop gardens beside honey vineyards, and a market in grape wine")[:2] == [0, -1]
+    assert whole("of animals and wine")[0] == 0
+    assert 0 not in whole("a vineyard beside the honey")
+    assert model.state.facts.shape == (13, model.fusion.n_facts_)
+    assert np.isnan(model.state.facts[12]).all()
+
+
 def test_a_new_name_leaves_a_persons_description_alone(model):
     model.describe_label("2560", "what is in the cellar")
     model.rename_label("2560", "vino")

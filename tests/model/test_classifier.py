@@ -261,7 +261,8 @@ def test_parts_rank_as_many_labels_as_the_fusion_was_fitted_on(
     model = Classifier.load(tmp_path / "r")
     assert model.fusion.depth_ == depth
     assert {x.k for x in model.parts(dataset.dev.texts).values()} == {depth}
-    fused = model.fusion.rank(model.parts(dataset.dev.texts, depth), model.train_counts, 3)
+    parts, facts = model.parts(dataset.dev.texts, depth), model.state.facts
+    fused = model.fusion.rank(parts, model.train_counts, 3, facts=facts)
     together = model.all_rankings(dataset.dev.texts, 3)["fusion"]
     for ranking in (model.predict(dataset.dev.texts, 3), together):
         np.testing.assert_array_equal(ranking.scores, fused.scores)

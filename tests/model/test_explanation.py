@@ -135,7 +135,8 @@ def test_first_suggestions_are_explained_with_their_probabilities_and_ranks(mode
 def test_parts_say_score_rank_and_what_they_gave(model, label):
     position = model.find(label)
     parts = model.parts([TEXT])
-    given_ = model.fusion.contributions(parts, model.train_counts, 0, position)
+    facts = model.state.facts
+    given_ = model.fusion.contributions(parts, model.train_counts, 0, position, facts)
     for share in model.explain(TEXT, label).parts:
         row = parts[share.name].indices[0].tolist()
         if position in row:
@@ -350,7 +351,7 @@ def test_command_gives_json_for_machines(fitted_run, model):
 def test_command_says_which_parts_do_not_suggest_the_label(fitted_run):
     said = told(fitted_run, "xyzzy", "--label", "bee-keeping")
     assert "not among the suggestions" in said
-    assert said.count("does not suggest it") == 4
+    assert said.count("does not suggest it") == 5
 
 
 def test_long_texts_are_shown_around_their_matches(fitted_run):

@@ -38,6 +38,7 @@ READ = (
     "descriptions/names.safetensors",
     "descriptions/descriptions.parquet",
     "fusion/fusion.json",
+    "fusion/label_facts.safetensors",
     "fusion/newcomers.json",
     "fusion/thresholds.json",
     "fusion/trees.safetensors",

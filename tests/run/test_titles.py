@@ -17,7 +17,7 @@ from depl.pipeline.fit import fit
 from depl.run.config import Config
 from depl.run.titles import Titles
 
-TITLED = ["title svm", "title names", "title name coverage"]
+TITLED = ["title svm", "title names", "title name coverage", "title whole names"]
 BODY = "\n\nHaving regard to the Treaty, and to the proposal from the Commission."
 
 
@@ -93,8 +93,10 @@ def test_a_run_ranks_titles_by_words_and_names(titled_run, dataset):
     assert [x for x in model.fusion.parts_ if x.startswith("title")] == TITLED
     corpus = with_bodies(dataset.dev)
     parts, state = model.parts(corpus.texts, k=5), model.state
-    X = state.features.transform(dataset.dev.texts)
-    expected = {"svm": state.svm.rank(X, 5), **state.names.both(X, 5)}
+    titles, features = dataset.dev.texts, state.features
+    X = features.transform(titles)
+    by_names = state.names.parts(titles, X, features, 5)
+    expected = {"svm": state.svm.rank(X, 5), **by_names}
     for name, ranking in expected.items():
         np.testing.assert_array_equal(parts[f"title {name}"].indices, ranking.indices)
         np.testing.assert_array_equal(parts[f"title {name}"].scores, ranking.scores)

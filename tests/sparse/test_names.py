@@ -5,7 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from depl.sparse.name_use import NameUse
 from depl.sparse.names import NameMatch, names_and_owners
+from depl.sparse.sequences import Sequences
+from depl.sparse.tfidf import TfidfFeatures
 
 values = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0])
 
@@ -41,7 +44,7 @@ def test_coverage_is_the_share_of_a_names_weight_that_is_in_the_text(case, weigh
     documents, names, owner, k = case
     weight = np.array(weights[: names.shape[1]], np.float32)
     match = NameMatch(csr_array(names), owner, weight)
-    found = match.both(csr_array(documents), k)["name coverage"]
+    found = match.rank_covered(csr_array(documents), k)
     for i, x in enumerate(documents):
         best = {}
         for label, name in zip(owner.tolist(), names, strict=True):
@@ -66,9 +69,81 @@ def test_of_two_names_in_the_text_the_one_with_more_words_is_covered_better(tmp_
     assert found.indices.tolist() == [[1, 0, 2]]
 
 
-def test_without_weights_there_is_no_coverage():
-    match = NameMatch(csr_array(np.eye(2, dtype=np.float32)), np.arange(2))
-    assert list(match.both(csr_array((1, 2)), 1)) == ["names"]
+sequences = st.lists(st.lists(st.integers(-1, 3), max_size=7), min_size=1, max_size=5)
+
+
+def in_order(rows):
+    ends = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    return Sequences(ends, np.array([x for row in rows for x in row], np.int32))
+
+
+@given(
+    sequences,
+    st.lists(st.lists(st.integers(-1, 3), max_size=3), min_size=1, max_size=8),
+    st.lists(st.integers(0, 4), min_size=8, max_size=8),
+    st.integers(0, 6),
+)
+def test_whole_names_are_those_whose_words_are_in_a_row(texts, names, owner, k):
+    weight = np.array([1.0, 1.5, 2.5, 4.0], np.float32)
+    owner = np.sort(owner[: len(names)])
+    vectors = csr_array((len(names), 4), dtype=np.float32)
+    found = NameMatch(vectors, owner, weight, in_order(names)).rank_whole(in_order(texts), k)
+    for i, text in enumerate(texts):
+        best = {}
+        for label, name in zip(owner.tolist(), names, strict=True):
+            places = [text[p : p + len(name)] for p in range(len(text))]
+            if name and -1 not in name and name in places:
+                best[label] = max(best.get(label, 0.0), float(weight[name].sum()))
+        expected = sorted(best, key=lambda label: (-best[label], label))[:k]
+        real = found.indices[i] >= 0
+        assert found.indices[i][real].tolist() == expected
+        np.testing.assert_allclose(found.scores[i][real], [best[j] for j in expected])
+
+
+def test_which_parts_there_are_depends_on_what_is_known_of_the_names(tmp_path):
+    texts = ["The protection of the animals", "Animals, of no protection"]
+    names = ["protection of animals", "animal"]
+    features = TfidfFeatures(language="en", pairs="no", max_df=1.0)
+    X = features.fit_transform(texts, names)
+    vectors, owner, weight = features.transform(names), np.arange(2), features.word_weights()
+    order = features.words_in_order(names)
+    NameMatch(vectors, owner, weight, order).save(tmp_path)
+    parts = {}
+    for match in (
+        NameMatch(vectors, owner),
+        NameMatch(vectors, owner, weight),
+        NameMatch.load(tmp_path),
+    ):
+        parts = match.parts(texts, X, features, 2)
+        assert len(parts) == 1 + (match.weight is not None) + (match.order is not None)
+    assert parts["whole names"].indices.tolist() == [[0, 1], [1, -1]]
+    assert parts["name coverage"].indices.tolist() == [[0, 1], [0, 1]]
+
+
+@given(cases(), st.data())
+def test_use_of_names_is_counted_as_a_plain_look_at_every_name_would(case, data):
+    documents, names, owner, _ = case
+    weight = np.arange(names.shape[1], dtype=np.float32)  # the first term does not count
+    row = st.lists(st.booleans(), min_size=5, max_size=5)
+    truth = np.array([data.draw(row) for _ in documents])
+    match = NameMatch(csr_array(names), owner, weight)
+    X, Y = csr_array(documents), csr_array(truth.astype(np.float32))
+    found = NameUse.of(match, X, Y)
+    for label in range(5):
+        wanted = [set(np.flatnonzero(name)) - {0} for name in names[owner == label]]
+        there = [any(w and w <= set(np.flatnonzero(x)) for w in wanted) for x in documents]
+        assert found.said[label] == (sum(there) if any(wanted) else -1)
+        assert found.carried[label] == np.sum(truth[:, label] & there)
+    half = len(documents) // 2
+    one, other = (NameUse.of(match, X[part], Y[part]) for part in (slice(half), slice(half, None)))
+    rest = found.without(one)
+    assert (rest.said.tolist(), rest.carried.tolist()) == (
+        other.said.tolist(),
+        other.carried.tolist(),
+    )
+    said = np.where(found.said < 0, np.nan, found.said)
+    facts = np.stack([np.log1p(said), found.carried / (1 + said)], axis=1)
+    np.testing.assert_allclose(found.facts(), facts, rtol=1e-6)
 
 
 def test_no_document_and_a_text_without_any_name_give_nothing():

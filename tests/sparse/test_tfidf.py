@@ -476,3 +476,31 @@ def test_titles_count_where_most_texts_have_one_and_are_kept(tmp_path):
     assert_same(few.transform([text]), few.transform([text.replace("\n", " ")]))
     few.save(tmp_path)
     assert not TfidfFeatures.load(tmp_path).titles_
+
+
+@settings(max_examples=60)
+@given(texts=corpora, others=corpora)
+def test_words_in_order_are_those_of_a_plain_look(texts, others):
+    features = plain()
+    try:
+        features.fit(texts)
+    except CorpusError:
+        return
+    silent = {x.casefold() for x in features.stop_terms()}
+    place = {term.casefold(): i for i, term in enumerate(features.terms_)}
+    found = features.words_in_order(others)
+    assert len(found) == len(others)
+    for i, text in enumerate(others):
+        words = [x.casefold() for x in re.findall(r"\w\w+", fold(text))]
+        expected = [place.get(x, -1) for x in words if x not in silent]
+        assert found.terms[found.ends[i] : found.ends[i + 1]].tolist() == expected
+        assert found.take(np.array([i])).terms.tolist() == expected
+
+
+def test_words_that_nearly_all_texts_have_do_not_part_others():
+    texts = ["wine report", "grape report", "wine report grape"]
+    features = plain(max_df=0.7).fit(texts)
+    assert features.terms_ == ["grape", "wine"]
+    found = features.words_in_order([*texts, "wine unheard grape"])
+    assert found.terms.tolist() == [1, 0, 1, 0, 1, -1, 0]
+    assert found.ends.tolist() == [0, 1, 2, 4, 7]

@@ -16,6 +16,7 @@ def candidate_pairs(
     candidates: int,
     train_counts: NDArray[np.integer],
     fold: NDArray[np.integer] | None = None,
+    facts: NDArray[np.float32] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     """Rows, labels and features of all candidates, by row and then by label.
 
@@ -29,20 +30,23 @@ def candidate_pairs(
         How many training documents carry each label.
     fold : array of shape (n_documents,), optional
         Where there are counts of several folds: the one of each document.
+    facts : array of shape (n_labels, n_facts) or (n_folds, n_labels, n_facts), optional
+        What else is known of the labels.
 
     Returns
     -------
     rows, labels : arrays of shape (n_pairs,)
         The pairs.
-    X : array of shape (n_pairs, 3 P + 1)
-        Every part's score, every part's rank from 0, ln(1 + training count), and the score that
-        every part gives the document's best label; NaN where a part does not list the label, or
-        any label.
+    X : array of shape (n_pairs, 3 P + 1 + n_facts)
+        Every part's score, every part's rank from 0, ln(1 + training count), the score that every
+        part gives the document's best label, and the facts; NaN where a part does not list the
+        label, or any label.
     """
     parts = list(rankings.values())
+    n_facts = 0 if facts is None else facts.shape[-1]
     room = len(parts[0]) * sum(min(candidates, x.k) for x in parts)
     rows, labels = np.empty(room, np.int64), np.empty(room, np.int64)
-    X = np.full((room, n_features(len(parts))), np.nan, np.float32)
+    X = np.full((room, n_features(len(parts), n_facts)), np.nan, np.float32)
     size = _fill(
         np.concatenate([x.indices for x in parts], axis=1, dtype=np.int32),
         np.concatenate([x.scores for x in parts], axis=1, dtype=np.float32),
@@ -53,17 +57,19 @@ def candidate_pairs(
         X,
     )
     rows, labels, X = rows[:size], labels[:size], X[:size]
-    X[:, 2 * len(parts)] = np.log1p(
-        train_counts[labels] if fold is None else train_counts[fold[rows], labels]
-    )
+    of_label = labels if fold is None else (fold[rows], labels)
+    X[:, 2 * len(parts)] = np.log1p(train_counts[of_label])
     best = np.stack([x.scores[:, 0] for x in parts], axis=1)
-    X[:, 2 * len(parts) + 1 :] = np.where(np.isfinite(best), best, np.nan)[rows]
+    known = n_features(len(parts))
+    X[:, 2 * len(parts) + 1 : known] = np.where(np.isfinite(best), best, np.nan)[rows]
+    if facts is not None:
+        X[:, known:] = facts[of_label]
     return rows, labels, X
 
 
-def n_features(n_parts: int) -> int:
+def n_features(n_parts: int, n_facts: int = 0) -> int:
     """How many features a pair has."""
-    return 3 * n_parts + 1
+    return 3 * n_parts + 1 + n_facts
 
 
 @numba.njit(nogil=True, cache=True)

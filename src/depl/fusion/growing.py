@@ -65,7 +65,7 @@ def grow(
         l2=_L2,
         min_leaf=min(_LEAF, max(_LEAST_LEAF, len(X) // _LEAF)),
         # A better score or rank by a part never lowers the probability.
-        directions=[1] * n_parts + [-1] * n_parts + [0] * (n_parts + 1),
+        directions=[1] * n_parts + [-1] * n_parts + [0] * (X.shape[1] - 2 * n_parts),
     )
 
 

@@ -86,10 +86,11 @@ class Foreseen:
         train_counts: NDArray[np.integer],
         ids: Sequence[str],
         Y: csr_array,
+        facts: NDArray[np.float32] | None = None,
     ) -> Foreseen:
         """What a fusion and its parts say of documents with the labels Y."""
         parts = {x: rankings[x] for x in fusion.parts_}
-        rows, labels, X = candidate_pairs(parts, fusion.candidates, train_counts)
+        rows, labels, X = candidate_pairs(parts, fusion.candidates, train_counts, facts=facts)
         rng = np.random.default_rng([fusion.seed, len(ids)])
         weight = weigh(X, carried(Y, rows, labels), len(parts), rng)
         log_odds = fusion.log_odds(X)
@@ -100,7 +101,7 @@ class Foreseen:
     @classmethod
     def none(cls, fusion: Fusion) -> Foreseen:
         """No documents."""
-        X = np.empty((0, n_features(len(fusion.parts_))), np.float32)
+        X = np.empty((0, n_features(len(fusion.parts_), fusion.n_facts_)), np.float32)
         none = np.empty(0, np.int64)
         return cls([], np.zeros(1, np.int64), none, X, np.empty(0), np.empty(0, np.float32))
 

@@ -26,6 +26,7 @@ from depl.run.newcomers import Newcomers
 from depl.run.state import State
 from depl.sparse.evidence import Evidence, rarity, unit_rows
 from depl.sparse.names import NameMatch
+from depl.sparse.sequences import Sequences
 from depl.sparse.svm import OneVsAllSVM
 
 Revert = Callable[[], None]  # takes back the last change that is still in force
@@ -257,6 +258,7 @@ class Overlay:
             self.base,
             labels=LabelSet(self.labels),
             train_counts=self._counts.numpy(),
+            facts=self._facts(),
             svm=self._svm(),
             names=self._name_match(),
             retriever=self._retriever.whole(self._is_gone()),
@@ -294,10 +296,36 @@ class Overlay:
         changed_names = csr_array(self._names.take(rows)[:, : len(self.terms)])
         names = csr_array(vstack([own[0], changed_names], format="csr"))
         owners = np.concatenate([own[1], np.repeat(new, counts)]).astype(np.int64)
+        words = None
+        if base.order is not None:
+            there = base.order.take(np.flatnonzero(kept)) if touched.any() else base.order
+            words = Sequences.concatenate([there, self._words_of_names(new, counts)])
         if len(new) and new[0] < len(self.base.labels):
             order = np.argsort(owners, kind="stable")
             names, owners = csr_array(names[order]), owners[order]
-        return NameMatch(names, owners, base.weight)
+            words = None if words is None else words.take(order)
+        return NameMatch(names, owners, base.weight, words)
+
+    def _words_of_names(self, positions: NDArray[np.int64], counts: NDArray[np.int64]) -> Sequences:
+        """The words, in order, of so many names of each of these labels.
+
+        None of added labels, whose names are evidence of another kind, nor of descriptions.
+        """
+        own = int(np.searchsorted(positions, len(self.base.labels)))
+        names: list[str] = []
+        for position, n in zip(positions[:own].tolist(), counts[:own].tolist(), strict=True):
+            label = self.labels[position]
+            names += [*(label.name, *label.alt_names)[:n], *[""] * (n - 1 - len(label.alt_names))]
+        read = self.base.features.words_in_order(names)
+        return Sequences.concatenate([read, Sequences.none(int(counts[own:].sum()))])
+
+    def _facts(self) -> NDArray[np.float32] | None:
+        """What is known of the labels; nothing of those that were added."""
+        facts = self.base.facts
+        if facts is None:
+            return None
+        unknown = np.full((len(self.labels) - len(facts), facts.shape[1]), np.nan, np.float32)
+        return np.concatenate([facts, unknown])
 
     def _newcomers(self) -> Newcomers | None:
         """The added labels and the evidence for them."""

@@ -186,7 +186,7 @@ def fused(
 ) -> Ranking:
     """The k best of all labels, from what ``State.rank_apart`` gives."""
     rankings, new = apart
-    return fusion.rank(rankings, state.train_counts, k, new)
+    return fusion.rank(rankings, state.train_counts, k, new, state.facts)
 
 
 def matched_keywords(state: State, text: str, position: int) -> list[Match]:
@@ -203,7 +203,7 @@ def _shares(
     if fusion is None:
         given = {"svm": said["svm"][0] or 0.0}
     else:
-        given = fusion.contributions(rankings, state.train_counts, 0, position)
+        given = fusion.contributions(rankings, state.train_counts, 0, position, state.facts)
     return [Share(name, *said[name], given.get(name, 0.0)) for name in rankings]
 
 

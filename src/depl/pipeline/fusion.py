@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
+from depl.core.scratch import rows_of
 from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.labels.simulation import simulate_newcomers
 from depl.pipeline.work import Work
-from depl.run.folder import Run
+from depl.run.folder import Run, write_facts
 from depl.run.state import load_attention, load_reranker
-from depl.run.titles import Titles
+from depl.run.titles import Titles, read_titles
+from depl.sparse.name_use import NameUse
+
+_MOST = 100_000  # documents in which names are counted: more tell hardly more
 
 
 def make_fusion(work: Work) -> None:
@@ -30,8 +36,10 @@ def make_fusion(work: Work) -> None:
         n_threads=config.threads or None,
     )
     Y, n_train = run.Y[held_out], len(run.slice.rest())
-    fusion.fit(rankings, Y, counts, n_train, fold)
+    facts, of_folds = label_facts(run, titles=read_titles(rankings))
+    fusion.fit(rankings, Y, counts, n_train, fold, of_folds)
     fusion.save(work.folder)
+    write_facts(work.folder, facts)
     usual = np.rint(counts.mean(axis=0)).astype(np.int64)
     Thresholds.fit(fusion.cross_fitted_, Y[fusion.fitted_on_], usual).save(work.folder)
     simulate_newcomers(run, rankings["svm"], seed=config.seed).save(work.folder)
@@ -42,7 +50,8 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
     run, config = work.run, work.config
     held_out, depth = run.slice.held_out, config.fusion.depth
     texts = run.train_texts().take(held_out)
-    rankings = _by_words(work, run.train_vectors()[held_out], run.slice.fold[held_out])
+    fold = run.slice.fold[held_out]
+    rankings = _by_words(work, texts, run.train_vectors()[held_out], fold)
     by_characters = run.held_out_characters()
     if by_characters is not None:
         rankings["characters"] = by_characters.top(depth)
@@ -55,7 +64,7 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
     titles = Titles.ranked(texts, config.fusion.titles)
     if titles.texts:
         X = run.features().transform(titles.texts)
-        by_title = _by_words(work, X, run.slice.fold[held_out[titles.rows]])
+        by_title = _by_words(work, titles.texts, X, fold[titles.rows])
         if retriever is not None:
             by_title["name retrieval"] = retriever.rank_by_name(titles.texts, depth)
         rankings |= titles.parts(by_title)
@@ -69,11 +78,44 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
     return rankings
 
 
-def _by_words(work: Work, X: csr_array, fold: NDArray[np.int64]) -> dict[str, Ranking]:
+def _by_words(
+    work: Work, texts: Sequence[str], X: csr_array, fold: NDArray[np.int64]
+) -> dict[str, Ranking]:
     """Documents that are held out in these folds, or their titles, by the parts that read words."""
-    depth = work.config.fusion.depth
-    rankings = {"svm": work.run.rank_held_out(X, fold, depth, work.executor)}
-    return rankings | work.run.names().both(X, depth)
+    run, depth = work.run, work.config.fusion.depth
+    rankings = {"svm": run.rank_held_out(X, fold, depth, work.executor)}
+    return rankings | run.names().parts(texts, X, run.features(), depth)
+
+
+def label_facts(run: Run, *, titles: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """How often names of labels are in training documents, and in titles if these are ranked.
+
+    Returns
+    -------
+    facts : array of shape (n_labels, n_facts)
+        Of all training documents.
+    of_folds : array of shape (n_folds, n_labels, n_facts)
+        Of those that each fold is fitted on.
+    """
+    names, (n, n_labels) = run.names(), run.Y.shape
+    if names.weight is None:  # a run of an earlier version
+        nothing = np.empty((1 + run.slice.n_folds, n_labels, 0), np.float32)
+        return nothing[0], nothing[1:]
+    rows = np.unique(np.linspace(0, n - 1, min(n, _MOST)).astype(np.int64))
+    kinds = [rows_of(run.train_vectors(), rows)]
+    if titles:
+        texts = run.train_texts().take(rows)
+        kinds.append(Titles.of(texts).vectors(run.features()))
+    found = []
+    for X in kinds:
+        whole = NameUse.of(names, X, run.Y[rows])
+        use = [whole]
+        for fold in range(run.slice.n_folds):
+            mine = np.flatnonzero(run.slice.fold[rows] == fold)
+            use.append(whole.without(NameUse.of(names, X[mine], run.Y[rows[mine]])))
+        found.append(np.stack([x.facts() for x in use]))
+    every = np.concatenate(found, axis=2)
+    return every[0], every[1:]
 
 
 def _of_known_labels(

@@ -122,6 +122,7 @@ def _learned(
         renewal.rows(before.names.names),
         before.names.owner,
         None if before.names.weight is None else features.word_weights(),
+        before.names.order,
     )
     # A label that nobody has carried yet stays as it was, whatever it was rejected for.
     known = (before.train_counts + corpus.label_counts)[news.labels] > 0

@@ -47,7 +47,10 @@ def foreseen(
     texts = [corpus.texts[i] for i in places]
     if not run.has("index"):  # no encoder, so that all is here
         X = csr_array(fresh[new])
-        rankings = {"svm": before.svm.rank(X, depth), **before.names.both(X, depth)}
+        rankings = {
+            "svm": before.svm.rank(X, depth),
+            **before.names.parts(texts, X, before.features, depth),
+        }
         if before.characters is not None and by_characters is not None:
             Z = csr_array(by_characters[places])
             rankings["characters"] = before.characters.rank_vectors(Z, depth)
@@ -62,7 +65,7 @@ def foreseen(
             return known
         rankings = state.rank(texts, depth)
     ids, Y = [corpus.ids[i] for i in places], csr_array(corpus.Y[places])
-    later = Foreseen.of(fusion, rankings, before.train_counts, ids, Y)
+    later = Foreseen.of(fusion, rankings, before.train_counts, ids, Y, run.label_facts())
     had = {id: said.digest for id, said in studied.verdicts.items()}
     same = {id for id, said in news.verdicts.items() if had.get(id, said.digest) == said.digest}
     return known.then(later, same)

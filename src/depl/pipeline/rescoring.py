@@ -118,7 +118,9 @@ def _reranker_pairs(
     run, config, section = work.run, work.config, work.config.reranker
     depth = section.candidates
     X, of_rest = run.train_vectors()[rows], np.searchsorted(run.slice.rest(), rows)
-    found = [run.negatives("held_out").take(of_rest), *run.names().both(X, depth).values()]
+    names = run.names()
+    found = [run.negatives("held_out").take(of_rest), names.rank(X, depth)]
+    found.append(names.rank_covered(X, depth))
     encoder = encoder_files.load(folder).to(team_of(work).device)
     documents = documents_of(run, rows)
     labels = encode(encoder, label_texts_of(run, config, "held_out"), "label")

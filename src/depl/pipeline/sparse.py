@@ -129,7 +129,8 @@ def make_descriptions(work: Work) -> None:
         folder = work.folder if fold == "final" else work.folder / fold
         describe(run.svm(fold).weights_).save(folder)
     names, owner = _names_and_owners(run.labels)
-    NameMatch(features.transform(names), owner, features.word_weights()).save(work.folder)
+    order = features.words_in_order(names)
+    NameMatch(features.transform(names), owner, features.word_weights(), order).save(work.folder)
 
 
 def description_of(

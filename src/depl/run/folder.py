@@ -69,6 +69,7 @@ LABELS, TRAIN, _ASIDE, _COLUMNS = GIVEN
 _Y, _X = "Y.safetensors", "X.safetensors"
 STATES = "states.safetensors"
 _HELD_OUT = "held_out.safetensors"
+_FACTS = "label_facts.safetensors"
 
 Fold = Literal["held_out", "final"]
 FOLDS: tuple[Fold, ...] = ("held_out", "final")
@@ -292,6 +293,13 @@ class Run(CheckedFolder):
         """How the parts' rankings became one when the run was fitted."""
         return Fusion.load(self.verified("fusion"), n_threads=self.threads)
 
+    def label_facts(self) -> NDArray[np.float32] | None:
+        """What else the fusion knows of the labels; None in runs of earlier versions."""
+        if not self.has("fusion"):
+            return None
+        path = self.verified("fusion") / _FACTS
+        return read_tensors(path, "facts")["facts"] if path.exists() else None
+
     def newcomer_model(self) -> NewcomerModel | None:
         """What makes labels probable that were added; None in runs of earlier versions."""
         return NewcomerModel.load(self.verified("fusion"))
@@ -328,6 +336,11 @@ def write_characters(folder: Path, final: CharacterSVM, X: csr_array, held_out: 
     final.save(folder / "final")
     write_matrix(folder / _X, X)
     write_ranking(folder / _HELD_OUT, held_out)
+
+
+def write_facts(folder: Path, facts: NDArray[np.float32]) -> None:
+    """Write what the fusion knows of the labels."""
+    write_tensors(folder / _FACTS, {"facts": facts})
 
 
 def write_slice(folder: Path, fold: NDArray[np.int64]) -> None:

@@ -62,6 +62,8 @@ class State:
         Positions of labels that were removed, and the ids they had; they are never ranked.
     n_train : int
         How many training documents there were.
+    facts : array of shape (n_labels, n_facts) or None
+        What else the fusion knows of the labels.
     newcomers : Newcomers or None
         Labels that were added since, where there are any and the run has probabilities.
     characters : CharacterSVM or None
@@ -84,6 +86,7 @@ class State:
     retriever: TextRetriever | None = None
     removed: Mapping[int, str] = field(default_factory=dict)
     n_train: int = 0
+    facts: NDArray[np.float32] | None = None
     newcomers: Newcomers | None = None
     characters: CharacterSVM | None = None
     attention: LabelAttention | None = None
@@ -106,6 +109,7 @@ class State:
             labels=run.labels,
             train_counts=counts if learned is None else learned.train_counts,
             n_train=n_train if learned is None else learned.n_train,
+            facts=run.label_facts(),
             features=run.features() if learned is None else learned.features,
             svm=run.svm() if learned is None else learned.svm,
             names=run.names() if learned is None else learned.names,
@@ -134,6 +138,7 @@ class State:
             {len(self.train_counts), weights.shape[0], len(self.descriptions)} == {labels}
             and {len(self.features.idf_), weights.shape[1], names.shape[1]} == {terms}
             and self.names.owner.max(initial=-1) < labels
+            and (self.facts is None or len(self.facts) == labels)
         )
         if right and self.characters is not None:
             right = self.characters.svm.weights_.shape[0] == labels
@@ -196,7 +201,7 @@ class State:
     ) -> dict[str, Ranking]:
         if vectors is None:
             vectors = self.encode(texts)
-        rankings = {"svm": self.svm.rank(X, k), **self.names.both(X, k)}
+        rankings = {"svm": self.svm.rank(X, k), **self.names.parts(texts, X, self.features, k)}
         found, deep = {}, k + len(self.removed)  # what follows still ranks labels that were removed
         if self.characters is not None:
             found["characters"] = self.characters.rank(texts, deep)

@@ -97,7 +97,7 @@ class Titles:
     ) -> dict[str, Ranking]:
         """The k best labels of each title by the parts that read words."""
         X = features.transform(self.texts)
-        return {"svm": svm.rank(X, k), **names.both(X, k)}
+        return {"svm": svm.rank(X, k), **names.parts(self.texts, X, features, k)}
 
     def parts(self, rankings: Mapping[str, Ranking]) -> dict[str, Ranking]:
         """Rankings of the titles as parts of a fusion; documents without one get no labels."""

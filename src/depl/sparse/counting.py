@@ -38,6 +38,22 @@ def count_forms(
     return list(position), csr_array(vstack(parts, format="csr"))
 
 
+def forms_in_order(
+    counter: Counter, texts: Sequence[str], jobs: int | None = None
+) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct forms; where the words of each text end; and the form of every word.
+
+    The counter leaves words in their order. ``jobs`` as in ``count_forms``.
+    """
+    position: defaultdict[str, int] = defaultdict(count().__next__)
+    lengths, words = [], []
+    for column, counts in _read(counter, texts, len(texts), position, jobs):
+        lengths.append(np.diff(counts.indptr))
+        words.append(column[counts.indices])
+    ends = np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64)
+    return list(position), ends, np.concatenate(words)
+
+
 def count_on_disk(
     counter: Counter,
     texts: Iterable[str],
@@ -62,13 +78,25 @@ def _counted(
     executor: Executor | None = None,
 ) -> Iterator[csr_array]:
     """The counts of some texts after the others; a form that is new gets the next position."""
+    for column, counts in _read(counter, texts, total, position, jobs, executor):
+        yield add_columns(counts, column, len(position))
+
+
+def _read(
+    counter: Counter,
+    texts: Iterable[str],
+    total: int,
+    position: Mapping[str, int],
+    jobs: int | None,
+    executor: Executor | None = None,
+) -> Iterator[tuple[NDArray[np.int64], csr_array]]:
+    """What the counter makes of some texts after the others, and the position of each form."""
     jobs = min(jobs or cores(), max(1, -(-total // _CHUNK)))
     executor = executor or LocalExecutor(jobs if total >= _SERIAL_BELOW else 1)
     chunks = _chunks(texts)
     done = executor.map(operator.call, counter, chunks, compiled=False, ahead=_AHEAD)
     for forms, counts in track(done, "words", total=total, step=_CHUNK):
-        column = np.fromiter(map(position.__getitem__, forms), np.int64, len(forms))
-        yield add_columns(counts, column, len(position))
+        yield np.fromiter(map(position.__getitem__, forms), np.int64, len(forms)), counts
 
 
 def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -42,9 +42,11 @@ from depl.sparse.counting import (
     commonest_spellings,
     count_forms,
     count_on_disk,
+    forms_in_order,
     over_terms,
 )
 from depl.sparse.kinds import are_short, have_titles, some_of
+from depl.sparse.sequences import SILENT, UNKNOWN, Sequences
 from depl.sparse.weighting import are_pairs, emphasised, idf, scale
 from depl.sparse.words import Analyzer, Counter, counter, pair, terms_in_place
 
@@ -198,6 +200,33 @@ class TfidfFeatures:
             raise NotFittedError(self)
         texts = as_texts(texts)
         return self._weigh(self._counts(texts), self._counts(self._titles(texts)))
+
+    def words_in_order(self, texts: Sequence[str]) -> Sequences:
+        """The terms of the words of texts, in their order.
+
+        Words of grammar, and words that nearly all documents have, are passed over.
+
+        Examples
+        --------
+        >>> features = TfidfFeatures(min_df=1, max_df=1.0, language="en").fit(["animal protection"])
+        >>> features.terms_, features.words_in_order(["Protection of the animals"]).terms.tolist()
+        (['animal', 'animal protection', 'protection'], [2, 0])
+        """
+        if not hasattr(self, "terms_"):
+            raise NotFittedError(self)
+        texts = as_texts(texts)
+        if not texts:
+            return Sequences.none(0)
+        read = counter(self.analyzer, self.language_, pairs=False, in_order=True)
+        forms, ends, words = forms_in_order(read, texts, self.n_jobs)
+        columns, silent = self._columns(), self._silent()
+        keys = [term.casefold() for term in self._terms_of(forms)]
+        of_form = [SILENT if x in silent else columns.get(x, UNKNOWN) for x in keys]
+        return Sequences.of(ends, np.array(of_form, np.int32)[words])
+
+    def _silent(self) -> set[str]:
+        """Words of grammar, and words that nearly all documents have, without regard to case."""
+        return {term.casefold() for term in (*self.stop_terms(), *(self.common_ or ()))}
 
     def transform_all(self, texts: Sequence[str]) -> tuple[TfidfFeatures, csr_array]:
         """The same with the words of further texts as terms, and the vectors of these texts.

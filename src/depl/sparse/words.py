@@ -25,16 +25,21 @@ Counter = Callable[[Sequence[str]], tuple[list[str], csr_array]]
 """From texts to their distinct words and documents x words counts."""
 
 
-def counter(analyzer: Analyzer, language: str, pairs: bool) -> Counter:
-    """From texts to their distinct words and documents x words counts; can go to a process."""
+def counter(analyzer: Analyzer, language: str, pairs: bool, in_order: bool = False) -> Counter:
+    """From texts to their distinct words and documents x words counts; can go to a process.
+
+    ``in_order`` leaves every word where it is: a row has an entry for each, in their order.
+    """
     if analyzer == "spacy":
-        return SpacyCounter(language, pairs)
-    return partial(count_lower_cased, pairs=pairs)
+        return SpacyCounter(language, pairs, in_order)
+    return partial(count_lower_cased, pairs=pairs, in_order=in_order)
 
 
-def count_lower_cased(texts: Sequence[str], *, pairs: bool) -> tuple[list[str], csr_array]:
+def count_lower_cased(
+    texts: Sequence[str], *, pairs: bool, in_order: bool = False
+) -> tuple[list[str], csr_array]:
     """Distinct lower-cased words of the texts, and pairs; and documents x words counts."""
-    return _count((WORD.findall(fold(text)) for text in texts), pairs)
+    return _count((WORD.findall(fold(text)) for text in texts), pairs, in_order)
 
 
 def pair(first: str, second: str) -> str:
@@ -45,9 +50,10 @@ def pair(first: str, second: str) -> str:
 class SpacyCounter:
     """Counts the lemmas that spaCy's pipeline gives words in their sentences."""
 
-    def __init__(self, language: str, pairs: bool) -> None:
+    def __init__(self, language: str, pairs: bool, in_order: bool = False) -> None:
         self.language = language
         self.pairs = pairs
+        self.in_order = in_order
 
     def __call__(self, texts: Sequence[str]) -> tuple[list[str], csr_array]:
         """Distinct lower-cased lemmas of the texts, and documents x lemmas counts."""
@@ -55,7 +61,7 @@ class SpacyCounter:
         nlp = load_for(self.language, *composed)
         documents = nlp.pipe(composed, batch_size=64)
         lemmas = ([fold(t.lemma_) for t in doc if WORD.match(t.text)] for doc in documents)
-        return _count(lemmas, self.pairs)
+        return _count(lemmas, self.pairs, self.in_order)
 
 
 @lru_cache(maxsize=1)
@@ -89,7 +95,9 @@ def load_for(language: str, *texts: str):  # type: ignore[no-untyped-def]  # noq
     return nlp
 
 
-def _count(documents: Iterator[list[str]], pairs: bool) -> tuple[list[str], csr_array]:
+def _count(
+    documents: Iterator[list[str]], pairs: bool, in_order: bool
+) -> tuple[list[str], csr_array]:
     if pairs:
         documents = (words + [pair(a, b) for a, b in pairwise(words)] for words in documents)
     position: defaultdict[str, int] = defaultdict(count().__next__)
@@ -99,7 +107,8 @@ def _count(documents: Iterator[list[str]], pairs: bool) -> tuple[list[str], csr_
     indices = np.concatenate(rows) if rows else np.empty(0, np.int32)
     ones = np.ones(len(indices), np.float32)
     counts = csr_array((ones, indices, indptr), shape=(len(rows), len(position)))
-    counts.sum_duplicates()
+    if not in_order:
+        counts.sum_duplicates()
     return list(position), counts
 
 
