@@ -223,7 +223,8 @@ def test_the_fusion_learns_from_what_was_suggested_before(own_run):
     for number, some in enumerate(texts, 1):
         model = Classifier.load(own_run)
         parts = model.state.rank(some, model.fusion.depth_)
-        rows, labels, X = candidate_pairs(parts, fitted.candidates, model.train_counts)
+        known = model.train_counts, None, model.state.facts
+        rows, labels, X = candidate_pairs(parts, fitted.candidates, *known)
         log_odds = model.fusion.log_odds(X)
         expected += [
             dict(zip(labels[rows == i], log_odds[rows == i], strict=True)) for i in (0, 1, 2)

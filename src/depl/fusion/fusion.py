@@ -74,7 +74,7 @@ class Fusion:
     candidates : int
         How many of the best labels of every part are considered for a document.
     iterations : int or None
-        How many trees are boosted; fewer where nothing is left to gain. None: 100 to 300, the more
+        How many trees are boosted; fewer where nothing is left to gain. None: 160 to 500, the more
         the more pairs there are to learn from.
     leaves : int
         How many leaves each has at most.
@@ -116,7 +116,7 @@ class Fusion:
         candidates: int = 40,
         iterations: int | None = None,
         leaves: int = 15,
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.03,
         head_loss: float = 0.2,
         seed: int = 0,
         n_threads: int | None = None,
