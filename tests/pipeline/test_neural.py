@@ -85,6 +85,7 @@ def test_a_full_run_learns_and_has_all_parts(full_run, corpus):
             "svm",
             "names",
             "name coverage",
+            "whole names",
             "classifier",
             "retrieval",
             "name retrieval",

@@ -23,6 +23,11 @@ const PARTS = {
     "how much of one of the label's names is in the text",
     "how much of its name is in the text",
   ],
+  "whole names": [
+    "Whole name",
+    "whether one of the label's names is in the text word by word",
+    "its whole name in the text",
+  ],
   classifier: ["Classifier", "a neural classifier", "what the text is about as a whole"],
   retrieval: [
     "Description",
@@ -48,6 +53,11 @@ const PARTS = {
     "Words of name in title",
     "how much of one of the label's names is in the title",
     "the words of its name in the title",
+  ],
+  "title whole names": [
+    "Whole name in title",
+    "whether one of the label's names is in the title word by word",
+    "its whole name in the title",
   ],
   "title name retrieval": [
     "Meaning of title",
