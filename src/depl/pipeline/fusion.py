@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
+from depl.core.scratch import column_counts, rows_of
 from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.labels.simulation import simulate_newcomers
@@ -14,6 +15,8 @@ from depl.pipeline.work import Work
 from depl.run.folder import Run
 from depl.run.state import load_attention, load_reranker
 from depl.run.titles import Titles
+from depl.sparse.tfidf import TfidfFeatures
+from depl.sparse.weighting import as_new
 
 
 def make_fusion(work: Work) -> None:
@@ -32,8 +35,9 @@ def make_fusion(work: Work) -> None:
     Y, n_train = run.Y[held_out], len(run.slice.rest())
     fusion.fit(rankings, Y, counts, n_train, fold)
     fusion.save(work.folder)
-    usual = np.rint(counts.mean(axis=0)).astype(np.int64)
-    Thresholds.fit(fusion.cross_fitted_, Y[fusion.fitted_on_], usual).save(work.folder)
+    some = fusion.fitted_on_
+    usual = counts_of_all(run, counts)
+    Thresholds.fit(fusion.cross_fitted_, Y[some], usual, fold[some]).save(work.folder)
     simulate_newcomers(run, rankings["svm"], seed=config.seed).save(work.folder)
 
 
@@ -71,7 +75,8 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
 
 def _by_words(work: Work, X: csr_array, fold: NDArray[np.int64]) -> dict[str, Ranking]:
     """Documents that are held out in these folds, or their titles, by the parts that read words."""
-    depth = work.config.fusion.depth
+    depth, features = work.config.fusion.depth, work.run.features()
+    X = as_new(X, fold, known_terms(work.run, features), features.paired())
     rankings = {"svm": work.run.rank_held_out(X, fold, depth, work.executor)}
     return rankings | work.run.names().both(X, depth)
 
@@ -87,6 +92,24 @@ def _of_known_labels(
     are without such labels (``experiments/own_labels.py``).
     """
     return ranking.keep(counts[fold[:, None], ranking.indices] > 0)
+
+
+def known_terms(run: Run, features: TfidfFeatures) -> NDArray[np.bool_]:
+    """Which terms those documents know that each fold is fitted on, or the names of labels."""
+    X, named = run.train_vectors(), column_counts(run.names().names) > 0
+    rests = [run.slice.rest(fold) for fold in range(run.slice.n_folds)]
+    return np.stack([features.known(column_counts(rows_of(X, x))) | named for x in rests])
+
+
+def counts_of_all(run: Run, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many of all training documents may be expected to carry each label, by what folds know.
+
+    Of a label with 80 documents in two thirds of them, all have 120, and thresholds are for bands
+    of these. With 1,000 documents of debtags, of labels with 10 to 99 and a promised precision of
+    0.8, 76.6 % of the suggestions were right, and with these counts 80.1 %.
+    """
+    sizes = np.array([len(run.slice.rest(fold)) for fold in range(run.slice.n_folds)])
+    return np.rint(counts * (run.Y.shape[0] / sizes[:, None])).astype(np.int64)
 
 
 def held_out_counts(run: Run) -> NDArray[np.int64]:
