@@ -17,6 +17,7 @@ from depl.core.errors import ConfigError, DeplError, NotFittedError, RunError
 from depl.core.indicator import carried
 from depl.core.ranking import Ranking
 from depl.evaluation.metrics import Hits, inverse_propensities, precision_and_psp
+from depl.fusion.by_count import ByCount
 from depl.fusion.calibration import calibration_error, correction
 from depl.fusion.candidates import candidate_pairs
 from depl.fusion.fusion import Fusion
@@ -271,14 +272,21 @@ def test_rare_labels_are_favoured_in_the_order_and_not_in_the_probabilities():
     inverse = inverse_propensities(counts, 8100)
     ranked, usual = (x.rank(rankings, counts, N_LABELS) for x in (favouring, plain))
     assert np.any(np.diff(ranked.scores[:, :5], axis=1) > 0)
-    slope, offset = favouring._line
+    (slope, offset), by_count = favouring._line, favouring._by_count
     for row in range(100):
         found, expected = (
             dict(zip(x.indices[row], x.scores[row], strict=True)) for x in (ranked, usual)
         )
-        assert found == expected
-        n = int(np.sum(ranked.scores[row] >= 0.02))  # what is less probable follows
-        log_odds = (logit(ranked.scores[row, :n].astype(np.float64)) - offset) / slope
+        # Each frequency has a line of its own; behind it is the same probability.
+        found, expected = ({j: p for j, p in x.items() if j >= 0} for x in (found, expected))
+        of_label = np.log1p(counts[list(found)])
+        z = logit(np.array(list(found.values()), np.float64))
+        z = (z - by_count.corrected(0 * z, of_label)) / by_count.slope(of_label)
+        found = dict(zip(found, expit(z), strict=True))
+        assert found == pytest.approx(expected, abs=1e-5)
+        likely = np.array([found.get(j, 0.0) for j in ranked.indices[row]])
+        n = int(np.sum(likely >= 0.02))  # what is less probable follows
+        log_odds = (logit(likely[:n]) - offset) / slope
         raised = log_odds + favouring.order_.power * np.log(inverse[ranked.indices[row, :n]])
         assert np.all(np.diff(raised) < 1e-3)  # the scores have seven digits
 
@@ -527,6 +535,26 @@ def test_a_fusion_from_before_improbable_labels_had_an_order_of_their_own(fitted
     del kept["fill"], kept["improbable"]
     path.write_text(json.dumps(kept))
     assert Fusion.load(tmp_path).order_ == Order(fitted[0].order_.power)
+
+
+def test_a_fusion_from_before_lines_depended_on_frequency(fitted, tmp_path):
+    fusion, rankings, _, counts = fitted
+    fusion.save(tmp_path)
+    path = tmp_path / "fusion.json"
+    kept = json.loads(path.read_text())
+    assert Fusion.load(tmp_path)._by_count == fusion._by_count != ByCount()
+    del kept["by_count"]
+    path.write_text(json.dumps(kept))
+    old = Fusion.load(tmp_path)
+    z, of_label = np.linspace(-3, 3, 9), np.log1p(np.arange(9))
+    slope, offset = old.line
+    assert old.probability(z, of_label) == pytest.approx(expit(slope * z + offset))
+    ours, theirs = (x.rank(rankings, counts, 9) for x in (fusion, old))
+    assert np.array_equal(ours.indices, theirs.indices)  # the order is the same
+    kept["by_count"] = {"slopes": [1.0], "offsets": [0.0]}
+    path.write_text(json.dumps(kept))
+    with pytest.raises(RunError, match="damaged"):
+        Fusion.load(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from scipy.special import expit
+from scipy.special import logit
 
 from depl.core.ranking import Ranking
 from depl.fusion.calibration import correction
@@ -79,10 +79,13 @@ def test_trees_of_both_are_mixed_by_their_documents_and_the_line_is_corrected(fu
     assert new.log_odds(foreseen.X) == pytest.approx(mean)
     slope, offset = fusion.line
     copies = np.repeat(np.arange(len(y)), foreseen.weight.astype(int))
-    shown = expit(slope * foreseen.log_odds + offset)
+    shown = fusion.probability(foreseen.log_odds, foreseen.X[:, 4])
     by, plus = correction(shown[copies], y[copies])
     assert new.line == pytest.approx((by * slope, by * offset + plus), abs=1e-4)
     assert new.order_ == fusion.order_
+    before = fusion.probability(foreseen.log_odds, foreseen.X[:, 4])
+    after = fusion.recalibrated(by, plus).probability(foreseen.log_odds, foreseen.X[:, 4])
+    assert logit(after) == pytest.approx(by * logit(before) + plus)
 
 
 def test_it_learns_which_part_to_trust(fusion, later):
@@ -129,7 +132,7 @@ def test_the_rest_of_a_document_is_known_once_it_was_gone_through(fusion, later,
     known = foreseen.labels < n
     y = foreseen.among([truth[id] for id in foreseen.ids])[known]
     slope, offset = fusion.line
-    shown = expit(slope * foreseen.log_odds[known] + offset)
+    shown = fusion.probability(foreseen.log_odds[known], foreseen.X[known][:, 4])
     by, plus = correction(shown, y, foreseen.weight[known])
     assert some.line == (by * slope, by * offset + plus)
 

@@ -10,7 +10,7 @@ import pytest
 from depl.core.corpus import Corpus, Label, LabelSet
 from depl.evaluation.metrics import Hits, precision_at_k
 from depl.pipeline.fit import fit
-from depl.pipeline.fusion import held_out_counts, held_out_rankings
+from depl.pipeline.fusion import counts_of_all, held_out_counts, held_out_rankings
 from depl.pipeline.work import Work
 from depl.run.folder import Run
 
@@ -55,3 +55,17 @@ def test_labels_of_held_out_documents_alone_are_known_from_a_list_only(listed, t
     assert precision_at_k(Hits.of(without.indices, run.Y[held_out]), 5) < precision_at_k(
         Hits.of(by_name.indices, run.Y[held_out]), 5
     )
+
+
+def test_counts_of_the_folds_are_taken_as_those_of_all_documents(tmp_path):
+    run = Run.open(fit(rare_names(listed=True), tmp_path / "run").path)
+    known = held_out_counts(run)
+    expected = counts_of_all(run, known)
+    assert run.slice.n_folds == 3
+    for fold in range(3):
+        rest = run.slice.rest(fold)
+        assert len(rest) < 120  # or the test could not fail
+        for now, then in zip(known[fold].tolist(), expected[fold].tolist(), strict=True):
+            assert abs(then - now * 120 / len(rest)) <= 0.5
+    assert ((expected > 0) == (known > 0)).all()
+    assert expected[:, :2] == pytest.approx(np.full((3, 2), 60), abs=12)

@@ -35,13 +35,13 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return Path(shutil.copytree(FORMATS / str(request.param), tmp_path / "kept"))
 
 
-def assert_answers(kept: Path) -> None:
+def assert_answers(kept: Path, near: float = 1e-4) -> None:
     answers = json.loads((kept / "answers.json").read_text())
     model = Classifier.load(kept / "run")
     rows = model.predict(answers["texts"], 3).rows(model.labels)
     assert [[label.id for label, _ in row] for row in rows] == answers["labels"]
     np.testing.assert_allclose(
-        [[score for _, score in row] for row in rows], answers["scores"], atol=1e-4
+        [[score for _, score in row] for row in rows], answers["scores"], atol=near
     )
 
 
@@ -74,7 +74,8 @@ def test_a_fit_brings_it_to_this_format(kept: Path):
     assert all(stage["files"] for stage in manifest["stages"].values())
     assert not (kept / "run" / "config.json").exists()
     if before == FORMAT_VERSION:
-        assert_answers(kept)
+        # A fusion that is made again calibrates otherwise than the version that the run is from.
+        assert_answers(kept, near=0.01)
     assert CliRunner().invoke(app, ["check", str(kept / "run")]).exit_code == 0
 
 

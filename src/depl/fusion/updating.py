@@ -32,7 +32,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import expit
 
 from depl.core.indicator import carried
 from depl.core.ranking import Ranking
@@ -173,8 +172,8 @@ def updated(
     through = np.repeat(whole, np.diff(foreseen.ends))
     known = through | foreseen.among(said)
     true = foreseen.among([carried_by.get(id, ()) for id in foreseen.ids])
-    slope, offset = fusion.line
-    probability = expit(slope * foreseen.log_odds[known] + offset)
+    log_counts = foreseen.X[known][:, 2 * len(fusion.parts_)]
+    probability = fusion.probability(foreseen.log_odds[known], log_counts)
     line = correction(probability, true[known], foreseen.weight[known])
     if fusion.chosen_ == FUSION and true[through].any():
         X, weight = foreseen.X[through], foreseen.weight[through]

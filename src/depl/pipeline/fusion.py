@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
-from depl.core.scratch import rows_of
+from depl.core.scratch import column_counts, rows_of
 from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.labels.simulation import simulate_newcomers
@@ -18,6 +18,8 @@ from depl.run.folder import Run, write_facts
 from depl.run.state import load_attention, load_reranker
 from depl.run.titles import Titles, read_titles
 from depl.sparse.name_use import NameUse
+from depl.sparse.tfidf import TfidfFeatures
+from depl.sparse.weighting import as_new
 
 _MOST = 100_000  # documents in which names are counted: more tell hardly more
 
@@ -40,8 +42,9 @@ def make_fusion(work: Work) -> None:
     fusion.fit(rankings, Y, counts, n_train, fold, of_folds)
     fusion.save(work.folder)
     write_facts(work.folder, facts)
-    usual = np.rint(counts.mean(axis=0)).astype(np.int64)
-    Thresholds.fit(fusion.cross_fitted_, Y[fusion.fitted_on_], usual).save(work.folder)
+    some = fusion.fitted_on_
+    usual = counts_of_all(run, counts)
+    Thresholds.fit(fusion.cross_fitted_, Y[some], usual, fold[some]).save(work.folder)
     simulate_newcomers(run, rankings["svm"], seed=config.seed).save(work.folder)
 
 
@@ -49,9 +52,16 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
     """What every part, fitted without the held-out documents, says of them."""
     run, config = work.run, work.config
     held_out, depth = run.slice.held_out, config.fusion.depth
-    texts = run.train_texts().take(held_out)
-    fold = run.slice.fold[held_out]
-    rankings = _by_words(work, texts, run.train_vectors()[held_out], fold)
+    texts, fold = run.train_texts().take(held_out), run.slice.fold[held_out]
+    features, names = run.features(), run.names()
+    known = known_terms(run, features)
+
+    def by_words(texts: Sequence[str], X: csr_array, fold: NDArray[np.int64]) -> dict[str, Ranking]:
+        X = as_new(X, fold, known, features.paired())
+        svm = run.rank_held_out(X, fold, depth, work.executor)
+        return {"svm": svm, **names.parts(texts, X, features, depth)}
+
+    rankings = by_words(texts, run.train_vectors()[held_out], fold)
     by_characters = run.held_out_characters()
     if by_characters is not None:
         rankings["characters"] = by_characters.top(depth)
@@ -63,8 +73,8 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
         rankings |= neural.held_out_rankings(work, retriever.retriever)
     titles = Titles.ranked(texts, config.fusion.titles)
     if titles.texts:
-        X = run.features().transform(titles.texts)
-        by_title = _by_words(work, titles.texts, X, fold[titles.rows])
+        X = features.transform(titles.texts)
+        by_title = by_words(titles.texts, X, fold[titles.rows])
         if retriever is not None:
             by_title["name retrieval"] = retriever.rank_by_name(titles.texts, depth)
         rankings |= titles.parts(by_title)
@@ -76,15 +86,6 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
         described = run.descriptions("held_out").texts
         rankings["reranker"] = reranker.rank(texts, rankings.values(), described, depth)
     return rankings
-
-
-def _by_words(
-    work: Work, texts: Sequence[str], X: csr_array, fold: NDArray[np.int64]
-) -> dict[str, Ranking]:
-    """Documents that are held out in these folds, or their titles, by the parts that read words."""
-    run, depth = work.run, work.config.fusion.depth
-    rankings = {"svm": run.rank_held_out(X, fold, depth, work.executor)}
-    return rankings | run.names().parts(texts, X, run.features(), depth)
 
 
 def label_facts(run: Run, *, titles: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -129,6 +130,25 @@ def _of_known_labels(
     are without such labels (``experiments/own_labels.py``).
     """
     return ranking.keep(counts[fold[:, None], ranking.indices] > 0)
+
+
+def known_terms(run: Run, features: TfidfFeatures) -> NDArray[np.bool_]:
+    """Which terms those documents know that each fold is fitted on, or the names of labels."""
+    X, named = run.train_vectors(), column_counts(run.names().names) > 0
+    rests = [run.slice.rest(fold) for fold in range(run.slice.n_folds)]
+    return np.stack([features.known(column_counts(rows_of(X, x))) | named for x in rests])
+
+
+def counts_of_all(run: Run, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many of all training documents may be expected to carry each label, by what folds know.
+
+    Of a label with 80 documents in two thirds of them, all have 120, and thresholds are for bands
+    of these. With 1,000 documents of debtags, of labels with 10 to 99 and a promised precision of
+    0.8, 76.6 % of the suggestions were right, and with these counts 80.1 %.
+    """
+    sizes = np.array([len(run.slice.rest(fold)) for fold in range(run.slice.n_folds)])
+    of_all: NDArray[np.int64] = np.rint(counts * (run.Y.shape[0] / sizes[:, None])).astype(np.int64)
+    return of_all
 
 
 def held_out_counts(run: Run) -> NDArray[np.int64]:

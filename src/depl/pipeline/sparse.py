@@ -25,7 +25,7 @@ from depl.run.folder import (
     write_matrix,
     write_slice,
 )
-from depl.sparse.characters import DEPTH, CharacterFeatures, CharacterSVM
+from depl.sparse.characters import DEPTH, LEAST_DOCUMENTS, CharacterFeatures, CharacterSVM
 from depl.sparse.keywords import Descriptions, count_words
 from depl.sparse.label_tree import choose_solver, linear_model
 from depl.sparse.languages import AUTO
@@ -34,6 +34,7 @@ from depl.sparse.siblings import sibling_groups
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.tuning import choose_C
+from depl.sparse.weighting import as_new
 
 # Documents that the fusion learns from, if there are as many: about a tenth of TIB-en. A tenth of a
 # small corpus is too few to learn from: on 2,266 documents of debtags the fusion lost 3 points of
@@ -111,8 +112,10 @@ def make_characters(work: Work) -> str:
 
     rankings = []
     for fold in range(run.slice.n_folds):
-        held_out = X[np.flatnonzero(run.slice.fold == fold)]
-        rankings.append(fitted(run.slice.rest(fold)).rank(held_out, DEPTH, work.executor))
+        rest, mine = run.slice.rest(fold), np.flatnonzero(run.slice.fold == fold)
+        known = column_counts(rows_of(X, rest)) >= LEAST_DOCUMENTS
+        held_out = as_new(X[mine], np.zeros(len(mine), np.int64), known[None])
+        rankings.append(fitted(rest).rank(held_out, DEPTH, work.executor))
     held_out_ranking = in_document_order(rankings, run.slice.fold[run.slice.held_out])
     final = CharacterSVM(features, fitted(np.arange(n)))
     write_characters(work.folder, final, X, held_out_ranking)

@@ -30,7 +30,7 @@ DEPTH = 100  # labels that it ranks at most, however deep the fusion goes
 _LONG = 4  # characters in a sequence
 _READ = 1_500  # characters of a text; what follows told no more about its labels
 _MOST = 200_000  # sequences, those in most documents
-_LEAST_DOCUMENTS = 2  # that a sequence is in
+LEAST_DOCUMENTS = 2  # that a sequence is in
 _TOGETHER = 500  # texts that are counted at a time
 _BITS = 16  # of a character in the number of its sequence
 _FILE = "characters.safetensors"
@@ -54,7 +54,7 @@ class CharacterFeatures:
         """Take the sequences of these texts, and count them."""
         found = _counted(texts)
         every, documents = np.unique(found.numbers, return_counts=True)
-        kept = np.flatnonzero(documents >= _LEAST_DOCUMENTS)
+        kept = np.flatnonzero(documents >= LEAST_DOCUMENTS)
         kept = np.sort(kept[np.argsort(-documents[kept], kind="stable")[:_MOST]])
         self.sequences_ = every[kept]
         self.idf_ = idf(found.n_texts, documents[kept])

@@ -270,6 +270,10 @@ class TfidfFeatures:
         new.idf_ = idf(n, df)
         return new
 
+    def known(self, df: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which terms would be terms if each were in so many documents."""
+        return df >= self._least(self.terms_)
+
     def unknown_terms(self, texts: Sequence[str]) -> list[str]:
         """Words of texts, sorted, as terms that no document of ``fit`` has.
 

@@ -33,6 +33,44 @@ def scale(X: csr_array, factor: NDArray[np.float32], paired: NDArray[np.bool_]) 
     return X
 
 
+def as_new(
+    X: csr_array,
+    fold: NDArray[np.integer],
+    known: NDArray[np.bool_],
+    paired: NDArray[np.bool_] | None = None,
+) -> csr_array:
+    """Vectors of documents that are held out, as they would be if these were new documents.
+
+    Every document has words that no other has. They are terms if it is among those that the terms
+    are taken from, with the largest idf of all; in the vector of a new document they are missing.
+    Beside them, the words that an SVM knows are shorter, and its scores lower than on new ones.
+    So probabilities learnt from them were too high: for three samples of 1,000 and 3,000 documents
+    of debtags, of the first five suggestions by 2.0 points on average, and by 0.1 as new documents.
+
+    Parameters
+    ----------
+    X : csr_array of shape (n_documents, n_terms)
+        Weighted and scaled; it is not changed.
+    fold : array of shape (n_documents,)
+        The fold of each document.
+    known : array of shape (n_folds, n_terms)
+        The terms of the other documents, for each fold.
+    paired : array of shape (n_terms,), optional
+        Which terms are pairs; none by default.
+
+    Examples
+    --------
+    >>> X = csr_array(np.array([[0.6, 0.0, 0.8]], np.float32))
+    >>> as_new(X, np.array([0]), np.array([[True, True, False]])).toarray().tolist()
+    [[1.0, 0.0, 0.0]]
+    """
+    kept = known[np.repeat(fold, np.diff(X.indptr)), X.indices]
+    ends = np.append(0, np.cumsum(kept))[X.indptr]
+    less = csr_array((X.data[kept], X.indices[kept], ends), shape=X.shape)
+    none = np.zeros(X.shape[1], np.bool_)
+    return scale(less, np.ones(X.shape[1], np.float32), none if paired is None else paired)
+
+
 def emphasised(tf: csr_array, of_titles: csr_array, weight: float) -> csr_array:
     """Term frequencies of texts with those of their titles, scaled to a share of their length.
 
