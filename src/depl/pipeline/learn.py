@@ -42,7 +42,7 @@ from depl.sparse.keywords import Descriptions
 from depl.sparse.names import NameMatch
 from depl.sparse.renewal import Renewal
 from depl.sparse.tfidf import TfidfFeatures
-from depl.sparse.updating import solve_again, with_rows
+from depl.sparse.updating import take_in, with_rows
 from depl.sparse.weighting import scale
 
 
@@ -117,7 +117,8 @@ def _learned(
     features, X, fresh = _counted(run, corpus, before.features, studied, news)
     renewal = Renewal(before.features.idf_, features)
     svm = before.svm.over_other_terms(renewal.weights)
-    svm = solve_again(svm, news.labels, X, csr_array(corpus.Y[:, news.labels]))
+    Y = csr_array(corpus.Y[:, news.labels])
+    svm = take_in(svm, news.labels, X, Y, news.appended, news.altered)
     names = NameMatch(
         renewal.rows(before.names.names),
         before.names.owner,
@@ -159,7 +160,7 @@ def _by_characters(
     own = texts.together(csr_array(known[texts.seen]), fresh)
     X = _with_documents(X, len(corpus), news.reworded, own)
     Y = csr_array(corpus.Y[:, news.labels])
-    svm = solve_again(before.characters.svm, news.labels, X, Y)
+    svm = take_in(before.characters.svm, news.labels, X, Y, news.appended, news.altered)
     return CharacterSVM(features, svm), X
 
 

@@ -51,6 +51,8 @@ class News(NamedTuple):
         The positions of documents that were not there the last time.
     labels : array
         The labels that a document is another example of, or against, than the last time.
+    altered : array
+        Those of them of which not only new documents say something else.
     """
 
     verdicts: dict[str, Verdicts]
@@ -58,6 +60,7 @@ class News(NamedTuple):
     reworded: NDArray[np.int64]
     appended: NDArray[np.int64]
     labels: NDArray[np.int64]
+    altered: NDArray[np.int64]
 
     def texts(self, corpus: Corpus, studied: Documents) -> Texts:
         """The texts of ``reworded``: which were studied before, and which must be read."""
@@ -88,23 +91,24 @@ def news_since(base: Corpus, found: Taught, studied: dict[str, Verdicts]) -> New
         return None if i is None else _verdicts(base, i)
 
     now = {corpus.ids[i]: _verdicts(corpus, i, found.rejected.get(i)) for i in places.tolist()}
-    appended, labels = [], set[int]()
+    appended, labels, altered = [], set[int](), set[int]()
     for place, (id, said) in zip(places.tolist(), now.items(), strict=True):
         had = studied.get(id) or fitted(id)
         if had is None:
             appended.append(place)
             labels |= {*said.carried, *said.rejected}
         else:
-            labels |= _differing(had, said)
+            altered |= _differing(had, said)
     for id, had in studied.items():
         if id not in now:  # it was undone
-            labels |= _differing(had, fitted(id) or Verdicts("", (), ()))
+            altered |= _differing(had, fitted(id) or Verdicts("", (), ()))
     return News(
         now,
         places,
         reworded,
         np.array(appended, np.int64),
-        np.array(sorted(labels), np.int64),
+        np.array(sorted(labels | altered), np.int64),
+        np.array(sorted(altered), np.int64),
     )
 
 
