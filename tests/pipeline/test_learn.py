@@ -230,15 +230,18 @@ def test_the_fusion_learns_from_what_was_suggested_before(own_run):
         ]
         go_through(own_run, some)
         learn(run)
-        foreseen = run.learned.documents(number).foreseen
+        studied = run.learned.documents(number)
+        foreseen = studied.foreseen
         assert len(foreseen.ids) == 3 * number
         for i, by_label in enumerate(expected):
             mine = slice(*foreseen.ends[i : i + 2])
             own = [by_label[j] for j in foreseen.labels[mine]]
             assert foreseen.log_odds[mine] == pytest.approx(own, abs=1e-5)
         judged = dict.fromkeys(foreseen.ids, range(12))
-        carried = dict.fromkeys(foreseen.ids, (model.labels.index("4512"),))
-        new = updated(fitted, len(run.slice.held_out), foreseen, judged, foreseen.ids, carried)
+        carried = {id: said.carried for id, said in studied.verdicts.items()}
+        assert {carried[id] for id in foreseen.ids} == {(model.labels.index("4512"),)}
+        n_fitted, n_train = len(run.slice.held_out), run.train_counts()[1]
+        new = updated(fitted, n_fitted, n_train, foreseen, judged, foreseen.ids, carried)
         assert run.fusion().line == pytest.approx(new.line)
         assert run.fusion().log_odds(X) == pytest.approx(new.log_odds(X))
         assert not np.allclose(new.log_odds(X), fitted.log_odds(X))
