@@ -118,7 +118,8 @@ def _learned(
     renewal = Renewal(before.features.idf_, features)
     svm = before.svm.over_other_terms(renewal.weights)
     Y = csr_array(corpus.Y[:, news.labels])
-    svm = take_in(svm, news.labels, X, Y, news.appended, news.altered)
+    fitted = run.svm().over_other_terms(Renewal(run.idf(), features).weights)
+    svm = take_in(svm, fitted, run.Y.shape[0], news.labels, X, Y, news.altered)
     names = NameMatch(
         renewal.rows(before.names.names),
         before.names.owner,
@@ -160,7 +161,10 @@ def _by_characters(
     own = texts.together(csr_array(known[texts.seen]), fresh)
     X = _with_documents(X, len(corpus), news.reworded, own)
     Y = csr_array(corpus.Y[:, news.labels])
-    svm = take_in(before.characters.svm, news.labels, X, Y, news.appended, news.altered)
+    fitted = run.characters()
+    assert fitted is not None  # or there were none before
+    svm = before.characters.svm
+    svm = take_in(svm, fitted.svm, run.Y.shape[0], news.labels, X, Y, news.altered)
     return CharacterSVM(features, svm), X
 
 

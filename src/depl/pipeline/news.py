@@ -52,7 +52,7 @@ class News(NamedTuple):
     labels : array
         The labels that a document is another example of, or against, than the last time.
     altered : array
-        Those of them of which not only new documents say something else.
+        Those of them that training documents carry, or do not carry, otherwise than in the fit.
     """
 
     verdicts: dict[str, Verdicts]
@@ -91,24 +91,27 @@ def news_since(base: Corpus, found: Taught, studied: dict[str, Verdicts]) -> New
         return None if i is None else _verdicts(base, i)
 
     now = {corpus.ids[i]: _verdicts(corpus, i, found.rejected.get(i)) for i in places.tolist()}
-    appended, labels, altered = [], set[int](), set[int]()
+    appended, labels = [], set[int]()
     for place, (id, said) in zip(places.tolist(), now.items(), strict=True):
         had = studied.get(id) or fitted(id)
         if had is None:
             appended.append(place)
             labels |= {*said.carried, *said.rejected}
         else:
-            altered |= _differing(had, said)
+            labels |= _differing(had, said)
     for id, had in studied.items():
         if id not in now:  # it was undone
-            altered |= _differing(had, fitted(id) or Verdicts("", (), ()))
+            labels |= _differing(had, fitted(id) or Verdicts("", (), ()))
+    altered = set(relabelled.indices.tolist())
+    for i in other:
+        altered |= {*_verdicts(base, i).carried, *_verdicts(corpus, i).carried}
     return News(
         now,
         places,
         reworded,
         np.array(appended, np.int64),
-        np.array(sorted(labels | altered), np.int64),
-        np.array(sorted(altered), np.int64),
+        np.array(sorted(labels), np.int64),
+        np.array(sorted(labels & altered), np.int64),
     )
 
 
