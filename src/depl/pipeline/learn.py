@@ -2,8 +2,9 @@
 
 Every call continues from what was learnt before. The tf-idf counts the documents of the feedback
 and takes their words as terms; by it, names are weighed again. The labels that the feedback is
-about are solved on all documents, in the SVM and, where there is one, in that on characters, whose
-sequences are those of the fit. What an encoder does is in ``learn_vectors``. New documents are
+about are solved for all documents, in the SVM and, where there is one, in that on characters, whose
+sequences are those of the fit: near the fit's weights where these are of many documents
+(``depl.sparse.updating``). What an encoder does is in ``learn_vectors``. New documents are
 ranked before anything is learnt from them: by what people said of them, the fusion learns what the
 parts' scores mean now (``depl.fusion.updating``). Thresholds are probabilities, and so they follow.
 

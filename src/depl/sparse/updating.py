@@ -27,9 +27,9 @@ _MANY, _LOOSE = 10, (30.0, 3e-2, 0.5)
 # all documents in six.
 _AHEAD = 3
 
-# Of the documents of the fit, so many are gone through with those of the feedback. On EURLEX57K (1,403
-# labels, 22,500 documents of the fit and 2,046 of feedback) P@5 of the SVM on the next 2,045 is 69.8
-# then, and 69.9 where it is solved on all of them, which takes six times as long.
+# Of the documents of the fit, so many are gone through with those of the feedback. On EURLEX57K
+# (1,403 labels, 22,500 documents of the fit and 2,046 of feedback) P@5 of the SVM alone on the next
+# 2,045 is 69.8 then, in 1.3 s, and 69.9 where it is solved on all documents, in 6.7 s.
 _SOME = 6_000
 _FEW = 2_000  # so few are solved again: that takes little time
 # How little is no change, and when to stop, as in ``solve_block``: for labels of few and of many
@@ -100,8 +100,10 @@ def take_in(
     terms = np.argsort(-carriers, kind="stable")[: np.count_nonzero(carriers)]
     place = np.full(X.shape[1], -1)
     place[terms] = np.arange(len(terms))
-    documents = Rows(csr_array((X.data, place[X.indices].astype(np.int32), X.indptr), X.shape))
-    documents.n_terms = len(terms)
+    shape = (len(rows), len(terms))
+    X = csr_array((X.data, place[X.indices].astype(np.int32), X.indptr), shape=shape)
+    X.sort_indices()
+    documents = Rows(X)
     # Nobody carries a label without weights: then all documents are at -1.
     bias = np.where(np.isfinite(fitted.bias_), fitted.bias_, -1)[labels]
     bias += svm.rare_bonus * np.log(np.maximum(before, 1))
@@ -127,7 +129,7 @@ def take_in(
         tight = counts[block].max() < _MANY
         _settle(duals, len(new), rng, *(_NEAR_TIGHT if tight else _NEAR_LOOSE))
         weights = spread(
-            cull_small(duals.W, np.arange(len(terms)), len(block), svm.cull), terms, X.shape[1]
+            cull_small(duals.W, np.arange(len(terms)), len(block), svm.cull), terms, own.shape[1]
         )
         # Terms that none of these documents has keep their weights.
         rest = csr_array(
@@ -141,9 +143,7 @@ def take_in(
     return _replaced(svm, labels, order, solve)
 
 
-def _settle(
-    duals: Duals, n_new: int, rng: np.random.Generator, still: float, calm: float
-) -> None:
+def _settle(duals: Duals, n_new: int, rng: np.random.Generator, still: float, calm: float) -> None:
     """Sweep over the first ``n_new`` documents, then over all, until no step is large."""
     n = len(duals.A)
     for _ in range(_FIRST):
