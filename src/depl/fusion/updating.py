@@ -17,7 +17,8 @@ before they learnt from them. So for each new document the candidates are kept a
   of the fit the probabilities were right, and what is off for some months' documents is not what
   is off for the next months': after the first two tenths of EURLEX57K's second half (2,046
   documents each) the whole line left a calibration error of 5.7 % on the next tenth, a share of
-  1/12 and 1/6 leaves 3.7 (with labels solved on all documents), and a run fitted again has 3.1; on TIB-en 3.1, 3.3 and 4.6.
+  1/12 and 1/6 leaves 3.7 (with the SVM solved on all documents), and a run fitted again has 3.1;
+  on TIB-en 3.1, 3.3 and 4.6.
 
 What people said of a suggestion counts; where they judged five of a document's suggestions, all
 other candidates that it does not carry are known to be wrong, as in a fit. Somebody who only ever
