@@ -72,7 +72,7 @@ def test_candidates_are_kept_as_the_fusion_sees_them(fusion, later):
 
 def test_trees_of_both_are_mixed_by_their_documents_and_the_line_is_corrected(fusion, later):
     foreseen, truth = later
-    new = updated(fusion, 200, foreseen, dict.fromkeys(truth, range(5)), truth, truth)
+    new = updated(fusion, 200, 200, foreseen, dict.fromkeys(truth, range(5)), truth, truth)
     y = foreseen.among([truth[id] for id in foreseen.ids])
     trees = grow(foreseen.X, y, foreseen.weight, 2, iterations=60, leaves=8, learning_rate=0.1)
     mean = (fusion.log_odds(foreseen.X) + trees.log_odds(foreseen.X)) / 2
@@ -81,6 +81,7 @@ def test_trees_of_both_are_mixed_by_their_documents_and_the_line_is_corrected(fu
     copies = np.repeat(np.arange(len(y)), foreseen.weight.astype(int))
     shown = fusion.probability(foreseen.log_odds, foreseen.X[:, 4])
     by, plus = correction(shown[copies], y[copies])
+    by, plus = (1 + by) / 2, plus / 2  # the feedback is half of all documents
     assert new.line == pytest.approx((by * slope, by * offset + plus), abs=1e-4)
     assert new.order_ == fusion.order_
     before = fusion.probability(foreseen.log_odds, foreseen.X[:, 4])
@@ -93,7 +94,7 @@ def test_it_learns_which_part_to_trust(fusion, later):
     through = dict.fromkeys(truth, range(5))
     before, after = (
         log_loss(fusion),
-        log_loss(updated(fusion, 200, foreseen, through, truth, truth)),
+        log_loss(updated(fusion, 200, 200, foreseen, through, truth, truth)),
     )
     rankings, Y, _ = documents(3, 200, (1.0, 0.3))
     best = log_loss(Fusion(iterations=40).fit(rankings, Y, COUNTS, 500))
@@ -103,7 +104,7 @@ def test_it_learns_which_part_to_trust(fusion, later):
 def test_a_few_documents_hardly_count(fusion):
     rankings, Y, ids = documents(6, 3, (0.3, 1.0))
     foreseen = Foreseen.of(fusion, rankings, COUNTS, ids, Y)
-    new = updated(fusion, 200, foreseen, dict.fromkeys(ids, range(5)), ids, carried(ids, Y))
+    new = updated(fusion, 200, 200, foreseen, dict.fromkeys(ids, range(5)), ids, carried(ids, Y))
     others, *_ = documents(7, 200, (0.3, 1.0))
     before, after = (x.rank(others, COUNTS, N_LABELS) for x in (fusion, new))
     order = [np.argsort(x.indices, axis=1) for x in (before, after)]
@@ -114,11 +115,22 @@ def test_a_few_documents_hardly_count(fusion):
     assert np.abs(moved).mean() < 0.01
 
 
+@pytest.mark.parametrize("n_train", [200, 1_800])
+def test_the_line_moves_by_the_share_of_the_feedback(fusion, later, n_train):
+    foreseen, truth = later
+    judged = dict.fromkeys(truth, range(5))
+    whole = updated(fusion, 200, 0, foreseen, judged, truth, truth)
+    some = updated(fusion, 200, n_train, foreseen, judged, truth, truth)
+    moved, by = (np.subtract(x.line, fusion.line) for x in (some, whole))
+    assert np.abs(by).max() > 0.01
+    assert moved == pytest.approx(200 / (200 + n_train) * by)
+
+
 def test_what_was_not_judged_is_not_evidence(fusion, later):
     foreseen, truth = later
-    assert updated(fusion, 200, foreseen, {}, (), truth).line == fusion.line
+    assert updated(fusion, 200, 200, foreseen, {}, (), truth).line == fusion.line
     right = {id: truth[id] for id in truth if len(truth[id]) < 5}
-    some = updated(fusion, 200, foreseen, right, truth, truth)  # all of them right
+    some = updated(fusion, 200, 200, foreseen, right, truth, truth)  # all of them right
     assert some.line == fusion.line
     assert np.array_equal(some.log_odds(foreseen.X), fusion.log_odds(foreseen.X))
 
@@ -127,14 +139,15 @@ def test_what_was_not_judged_is_not_evidence(fusion, later):
 def test_the_rest_of_a_document_is_known_once_it_was_gone_through(fusion, later, n, completed):
     foreseen, truth = later
     judged = {id: range(n) for id in truth}
-    some = updated(fusion, 200, foreseen, judged, truth if completed else (), truth)
+    some = updated(fusion, 200, 200, foreseen, judged, truth if completed else (), truth)
     assert np.array_equal(some.log_odds(foreseen.X), fusion.log_odds(foreseen.X))
     known = foreseen.labels < n
     y = foreseen.among([truth[id] for id in foreseen.ids])[known]
     slope, offset = fusion.line
     shown = fusion.probability(foreseen.log_odds[known], foreseen.X[known][:, 4])
     by, plus = correction(shown, y, foreseen.weight[known])
-    assert some.line == (by * slope, by * offset + plus)
+    by, plus = (1 + by) / 2, plus / 2
+    assert some.line == pytest.approx((by * slope, by * offset + plus))
 
 
 def test_a_single_part_that_was_chosen_keeps_its_order(later):
@@ -144,7 +157,7 @@ def test_a_single_part_that_was_chosen_keeps_its_order(later):
     _, truth = later
     rankings, Y, ids = documents(1, 200, (1.0, 0.3))
     foreseen = Foreseen.of(fusion, rankings, COUNTS, ids, Y)
-    new = updated(fusion, 25, foreseen, dict.fromkeys(truth, range(5)), truth, truth)
+    new = updated(fusion, 25, 200, foreseen, dict.fromkeys(truth, range(5)), truth, truth)
     assert new.line != fusion.line
     before, after = (x.rank(rankings, COUNTS, 5).indices.tolist() for x in (fusion, new))
     assert before == after
@@ -175,4 +188,4 @@ def test_documents_join_leave_and_come_back_from_a_file(fusion, later, tmp_path,
     assert np.array_equal(latest.X, both.X[both.ends[-13] :], equal_nan=True)
     none = Foreseen.none(fusion)
     assert none.then(more, ids).ids == ids
-    assert updated(fusion, 200, none, {}, (), {}).line == fusion.line
+    assert updated(fusion, 200, 200, none, {}, (), {}).line == fusion.line

@@ -98,6 +98,44 @@ def test_affected_labels_are_solved_as_liblinear_solves_them_and_others_stay(run
     assert after.n_train == 51
 
 
+def test_labels_of_changed_training_documents_are_solved_from_the_beginning(run, monkeypatch):
+    told = []
+
+    def taking_in(svm, fitted, n_fitted, labels, X, Y, altered):
+        assert fitted.weights_.shape == svm.weights_.shape  # over the same terms
+        told.append(({run.labels[j].id for j in altered.tolist()}, n_fitted, X.shape[0]))
+        return svm
+
+    monkeypatch.setattr("depl.pipeline.learn.take_in", taking_in)
+    learn(run)
+    n = run.Y.shape[0]
+    # Its text is another and it carries one label more; the new documents alter nothing.
+    assert told == 2 * [({"17", "2560"}, n, n + 3)]  # words, and characters
+    FeedbackStore(run.path).add(PLANES, [Decision("77", "added"), Decision("17", "rejected")])
+    told.clear()
+    learn(run)
+    assert told == 2 * [({"17"}, n, n + 4)]  # of those that are learnt
+
+
+def test_a_large_run_takes_new_documents_in_near_the_weights_of_the_fit(own_run, monkeypatch):
+    for text in BEES:
+        FeedbackStore(own_run).add(text, [Decision("77", "added")])
+    before = Classifier.load(own_run)
+    learn(Run(own_run))
+    exact = Classifier.load(own_run).svm
+    Run(own_run).learned.undo()
+    monkeypatch.setattr("depl.sparse.updating._FEW", 0)
+    learn(Run(own_run))
+    after = Classifier.load(own_run)
+    j = after.labels.index("77")
+    found, best = (x.weights_[[j]].toarray()[0] for x in (after.svm, exact))
+    assert not np.array_equal(found, best)
+    assert found @ best > 0.97 * np.linalg.norm(found) * np.linalg.norm(best)
+    text = "Subsidies for alpine beehives"
+    p = [{x.label.id: x.probability for x in m.explain_best(text, 3)} for m in (before, after)]
+    assert p[1]["77"] > p[0].get("77", 0)
+
+
 def test_the_svm_on_characters_learns_too(run, dataset):
     before = Classifier.load(run.path).state.characters
     learn(run)
@@ -231,15 +269,18 @@ def test_the_fusion_learns_from_what_was_suggested_before(own_run):
         ]
         go_through(own_run, some)
         learn(run)
-        foreseen = run.learned.documents(number).foreseen
+        studied = run.learned.documents(number)
+        foreseen = studied.foreseen
         assert len(foreseen.ids) == 3 * number
         for i, by_label in enumerate(expected):
             mine = slice(*foreseen.ends[i : i + 2])
             own = [by_label[j] for j in foreseen.labels[mine]]
             assert foreseen.log_odds[mine] == pytest.approx(own, abs=1e-5)
         judged = dict.fromkeys(foreseen.ids, range(12))
-        carried = dict.fromkeys(foreseen.ids, (model.labels.index("4512"),))
-        new = updated(fitted, len(run.slice.held_out), foreseen, judged, foreseen.ids, carried)
+        carried = {id: said.carried for id, said in studied.verdicts.items()}
+        assert {carried[id] for id in foreseen.ids} == {(model.labels.index("4512"),)}
+        n_fitted, n_train = len(run.slice.held_out), run.train_counts()[1]
+        new = updated(fitted, n_fitted, n_train, foreseen, judged, foreseen.ids, carried)
         assert run.fusion().line == pytest.approx(new.line)
         assert run.fusion().log_odds(X) == pytest.approx(new.log_odds(X))
         assert not np.allclose(new.log_odds(X), fitted.log_odds(X))

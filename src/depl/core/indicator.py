@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,8 @@ from depl.core.errors import CorpusError
 def indicator(rows: Sequence[Sequence[int]], n_columns: int) -> csr_array:
     """Sparse 0/1 matrix with ones at the given columns of each row (repeats count once)."""
     lengths = np.array([len(row) for row in rows], np.int64)
-    flat = [np.asarray(row, np.int64) for row in rows]
-    return flat_indicator(np.concatenate([np.empty(0, np.int64), *flat]), lengths, n_columns)
+    flat = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
+    return flat_indicator(flat, lengths, n_columns)
 
 
 def flat_indicator(

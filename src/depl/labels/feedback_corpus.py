@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from itertools import pairwise
 
 from depl.core.corpus import Corpus, LabelSet
 from depl.labels.feedback import DecidedDocument
@@ -72,16 +71,16 @@ def taught(
             place = len(ids)
             ids.append(document.id)
             texts.append(document.text)
-            carried.append(set())
+            carried.append([])
             by_text.setdefault(document.text, place)  # two ids, one text: one document
-        texts[place], carried[place] = document.text, (carried[place] | wins) - loses
-        rejected[place] = (rejected.get(place, set()) | loses) - carried[place]
+        texts[place], carried[place] = document.text, sorted({*carried[place], *wins} - loses)
+        rejected[place] = (rejected.get(place, set()) | loses) - {*carried[place]}
         (empty.add if not carried[place] else empty.discard)(place)
     kept = [i for i in range(len(ids)) if keep_all or i not in empty]
     corpus = Corpus.from_rows(
         [ids[i] for i in kept],
         [texts[i] for i in kept],
-        [sorted(carried[i]) for i in kept],
+        [carried[i] for i in kept],
         labels,
     )
     there = {place: i for i, place in enumerate(kept)}
@@ -89,6 +88,6 @@ def taught(
     return Taught(corpus, len(empty), list(unknown), against)
 
 
-def _rows(corpus: Corpus) -> list[set[int]]:
-    ends = corpus.Y.indptr
-    return [set(row.tolist()) for row in np.split(corpus.Y.indices, ends[1:-1])]
+def _rows(corpus: Corpus) -> list[list[int]]:
+    labels, ends = corpus.Y.indices.tolist(), corpus.Y.indptr.tolist()
+    return [labels[first:last] for first, last in pairwise(ends)]

@@ -2,8 +2,9 @@
 
 Every call continues from what was learnt before. The tf-idf counts the documents of the feedback
 and takes their words as terms; by it, names are weighed again. The labels that the feedback is
-about are solved on all documents, in the SVM and, where there is one, in that on characters, whose
-sequences are those of the fit. What an encoder does is in ``learn_vectors``. New documents are
+about are solved for all documents, in the SVM and, where there is one, in that on characters, whose
+sequences are those of the fit: near the fit's weights where these are of many documents
+(``depl.sparse.updating``). What an encoder does is in ``learn_vectors``. New documents are
 ranked before anything is learnt from them: by what people said of them, the fusion learns what the
 parts' scores mean now (``depl.fusion.updating``). Thresholds are probabilities, and so they follow.
 
@@ -42,7 +43,7 @@ from depl.sparse.keywords import Descriptions
 from depl.sparse.names import NameMatch
 from depl.sparse.renewal import Renewal
 from depl.sparse.tfidf import TfidfFeatures
-from depl.sparse.updating import solve_again, with_rows
+from depl.sparse.updating import take_in, with_rows
 from depl.sparse.weighting import scale
 
 
@@ -117,7 +118,9 @@ def _learned(
     features, X, fresh = _counted(run, corpus, before.features, studied, news)
     renewal = Renewal(before.features.idf_, features)
     svm = before.svm.over_other_terms(renewal.weights)
-    svm = solve_again(svm, news.labels, X, csr_array(corpus.Y[:, news.labels]))
+    Y = csr_array(corpus.Y[:, news.labels])
+    fitted = run.svm().over_other_terms(Renewal(run.idf(), features).weights)
+    svm = take_in(svm, fitted, run.Y.shape[0], news.labels, X, Y, news.altered)
     names = NameMatch(
         renewal.rows(before.names.names),
         before.names.owner,
@@ -160,7 +163,10 @@ def _by_characters(
     own = texts.together(csr_array(known[texts.seen]), fresh)
     X = _with_documents(X, len(corpus), news.reworded, own)
     Y = csr_array(corpus.Y[:, news.labels])
-    svm = solve_again(before.characters.svm, news.labels, X, Y)
+    fitted = run.characters()
+    assert fitted is not None  # or there were none before
+    svm = before.characters.svm
+    svm = take_in(svm, fitted.svm, run.Y.shape[0], news.labels, X, Y, news.altered)
     return CharacterSVM(features, svm), X
 
 
@@ -189,6 +195,8 @@ def _counted(
 
 def _with_documents(X: csr_array, n: int, places: NDArray[np.int64], rows: csr_array) -> csr_array:
     """The training documents' vectors with those of other texts; n documents in all."""
+    if np.array_equal(places, np.arange(X.shape[0], n)):  # nearly always, and half the copies
+        return csr_array(vstack([X, rows], format="csr"))
     room = csr_array((n - X.shape[0], X.shape[1]), dtype=X.dtype)
     return with_rows(csr_array(vstack([X, room], format="csr")), places, rows)
 

@@ -79,5 +79,6 @@ def fused(run: Run, studied: Documents) -> Fusion | None:
     judged = {id: {run.labels.get(x) for x in known.labels} - {-1} for id, known in said.items()}
     completed = {id for id, known in said.items() if known.completed}
     carried = {id: said.carried for id, said in studied.verdicts.items()}
-    n_fitted = len(run.slice.held_out)
-    return updated(run.fitted_fusion(), n_fitted, studied.foreseen, judged, completed, carried)
+    n_fitted, n_train = len(run.slice.held_out), run.train_counts()[1]
+    fusion = run.fitted_fusion()
+    return updated(fusion, n_fitted, n_train, studied.foreseen, judged, completed, carried)

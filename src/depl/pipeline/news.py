@@ -51,6 +51,8 @@ class News(NamedTuple):
         The positions of documents that were not there the last time.
     labels : array
         The labels that a document is another example of, or against, than the last time.
+    altered : array
+        Those of them that training documents carry, or do not carry, otherwise than in the fit.
     """
 
     verdicts: dict[str, Verdicts]
@@ -58,6 +60,7 @@ class News(NamedTuple):
     reworded: NDArray[np.int64]
     appended: NDArray[np.int64]
     labels: NDArray[np.int64]
+    altered: NDArray[np.int64]
 
     def texts(self, corpus: Corpus, studied: Documents) -> Texts:
         """The texts of ``reworded``: which were studied before, and which must be read."""
@@ -99,12 +102,16 @@ def news_since(base: Corpus, found: Taught, studied: dict[str, Verdicts]) -> New
     for id, had in studied.items():
         if id not in now:  # it was undone
             labels |= _differing(had, fitted(id) or Verdicts("", (), ()))
+    altered = set(relabelled.indices.tolist())
+    for i in other:
+        altered |= {*_verdicts(base, i).carried, *_verdicts(corpus, i).carried}
     return News(
         now,
         places,
         reworded,
         np.array(appended, np.int64),
         np.array(sorted(labels), np.int64),
+        np.array(sorted(labels & altered), np.int64),
     )
 
 

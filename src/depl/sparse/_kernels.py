@@ -53,6 +53,8 @@ def sweep(  # type: ignore[no-untyped-def]
 ):
     """One pass of dual coordinate descent over the documents in ``order``.
 
+    ``diagonal`` has a value for each document: how much its loss counts.
+
     Returns how many documents changed by more than ``epsilon`` (they are moved to the front of
     ``order``), and the largest change.
     """
@@ -71,11 +73,12 @@ def sweep(  # type: ignore[no-untyped-def]
         for p in range(pos_ptr[i], pos_ptr[i + 1]):
             y[pos_col[p]] = one
         a = A[i]
-        curvature = norms[i] + diagonal
+        own = diagonal[i]
+        curvature = norms[i] + own
         largest = zero
         for j in range(width):
             alpha = a[j] * y[j]
-            gradient = y[j] * f[j] - one + alpha * diagonal
+            gradient = y[j] * f[j] - one + alpha * own
             step = min(max(alpha - gradient / curvature, zero), upper) - alpha
             d[j] = step * y[j]
             largest = max(largest, abs(step))
@@ -94,6 +97,25 @@ def sweep(  # type: ignore[no-untyped-def]
             for j in range(width):
                 row[j] += d[j]
     return moving, farthest
+
+
+@numba.njit(nogil=True, fastmath=_FAST, cache=True)
+def recall(indptr, indices, data, pos_ptr, pos_col, W, A, rows, diagonal):  # type: ignore[no-untyped-def]
+    """The dual variables that some documents have at the optimum W, for the squared hinge."""
+    width = W.shape[1]
+    f = np.empty(width, np.float32)
+    y = np.empty(width, np.float32)
+    zero = np.float32(0.0)
+    one = np.float32(1.0)
+    for t in range(len(rows)):
+        i = rows[t]
+        _score(indices, data, indptr[i], indptr[i + 1], W, f)
+        y[:] = -one
+        for p in range(pos_ptr[i], pos_ptr[i + 1]):
+            y[pos_col[p]] = one
+        a = A[i]
+        for j in range(width):
+            a[j] = y[j] * max(one - y[j] * f[j], zero) / diagonal[i]
 
 
 @numba.njit(nogil=True, fastmath=_FAST, cache=True)

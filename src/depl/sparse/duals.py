@@ -123,6 +123,8 @@ class Duals:
         The dual variables with the sign of y.
     loss, C
         As in ``OneVsAllSVM``.
+    diagonal : array of shape (n_documents,), float32
+        What the loss of each document adds to the diagonal of the dual problem.
     """
 
     documents: Rows
@@ -131,6 +133,7 @@ class Duals:
     A: NDArray[np.float32]
     loss: Loss
     C: float
+    diagonal: NDArray[np.float32]
 
     @classmethod
     def of(cls, documents: Rows, Y: csr_array, *, loss: Loss, C: float) -> Duals:
@@ -139,7 +142,40 @@ class Duals:
         W = np.zeros((documents.n_terms + 1, width), np.float32)
         A = np.zeros((Y.shape[0], width), np.float32)
         positives = (Y.indptr.astype(np.int64), Y.indices.astype(np.int32))
-        return cls(documents, positives, W, A, loss, C)
+        diagonal = np.full(Y.shape[0], _diagonal(loss, C))
+        return cls(documents, positives, W, A, loss, C, diagonal)
+
+    @classmethod
+    def around(
+        cls,
+        documents: Rows,
+        Y: csr_array,
+        W: NDArray[np.float32],
+        *,
+        C: float,
+        solved: NDArray[np.int64],
+        weight: float,
+    ) -> Duals:
+        """Those of the squared hinge at weights that are the optimum for some of the documents.
+
+        Parameters
+        ----------
+        documents, Y
+            All documents, and their labels.
+        W : array of shape (n_terms + 1, n_labels), float32
+            The weights, with the biases in the last row.
+        C : float
+            As in ``OneVsAllSVM``.
+        solved : array of int
+            The documents that W is the optimum for, or a sample of them.
+        weight : float
+            How many documents each of them stands for.
+        """
+        duals = cls.of(documents, Y, loss="squared_hinge", C=C)
+        duals.W[:, : W.shape[1]] = W
+        duals.diagonal[solved] /= np.float32(weight)
+        _kernels.recall(*duals._arrays, solved, duals.diagonal)
+        return duals
 
     def sweep(self, order: NDArray[np.int64], still: float) -> tuple[int, float]:
         """Visit documents once; how many changed by more than ``still``, and the largest change.
@@ -147,14 +183,14 @@ class Duals:
         Those that did are moved to the front of ``order``.
         """
         upper = np.float32(np.inf if self.loss == "squared_hinge" else self.C)
-        rest = (self.documents.norms, order, upper, self._diagonal, np.float32(still))
+        rest = (self.documents.norms, order, upper, self.diagonal, np.float32(still))
         moved = _kernels.sweep(*self._arrays, *rest)
         return int(moved[0]), float(moved[1])
 
     def gaps(self) -> NDArray[np.float64]:
-        """Each label's duality gap, as a share of its objective."""
+        """Each label's duality gap, as a share of its objective; where all documents count once."""
         squared = self.loss == "squared_hinge"
-        rest = (np.float32(self.C), self._diagonal, squared)
+        rest = (np.float32(self.C), _diagonal(self.loss, self.C), squared)
         primal, dual = _kernels.check(*self._arrays, *rest)
         share: NDArray[np.float64] = (primal - dual) / primal
         return share
@@ -163,6 +199,6 @@ class Duals:
     def _arrays(self) -> _Arrays:
         return (*self.documents.arrays, *self.positives, self.W, self.A)
 
-    @property
-    def _diagonal(self) -> np.float32:
-        return np.float32(0.5 / self.C if self.loss == "squared_hinge" else 0.0)
+
+def _diagonal(loss: Loss, C: float) -> np.float32:
+    return np.float32(0.5 / C if loss == "squared_hinge" else 0.0)
