@@ -210,7 +210,7 @@ class TfidfFeatures:
         --------
         >>> features = TfidfFeatures(min_df=1, max_df=1.0, language="en").fit(["animal protection"])
         >>> features.terms_, features.words_in_order(["Protection of the animals"]).terms.tolist()
-        (['animal', 'animal protection', 'protection'], [2, 0])
+        (['animal', 'protection'], [1, 0])
         """
         if not hasattr(self, "terms_"):
             raise NotFittedError(self)
