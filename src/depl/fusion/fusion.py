@@ -52,6 +52,7 @@ from depl.evaluation.metrics import (
 from depl.fusion.by_count import FURTHER, ByCount
 from depl.fusion.calibration import calibration_error, logistic_line, probabilities
 from depl.fusion.candidates import candidate_pairs, n_features
+from depl.fusion.checks import check_rankings, checked_facts
 from depl.fusion.growing import cross_fit
 from depl.fusion.leaves import MOST_LEAVES
 from depl.fusion.rare import CUTS, Order, choose_order, rare_labels
@@ -187,7 +188,7 @@ class Fusion:
         self.parts_ = parts
         self.n_facts_ = 0 if facts is None else facts.shape[-1]
         more = None if facts is None else facts.reshape(-1, Y.shape[1], self.n_facts_)
-        self._check(rankings, Y.shape[1], Y.shape[0])
+        check_rankings(parts, rankings, Y.shape[1], Y.shape[0])
         self.depth_ = max(ranking.k for ranking in rankings.values())
         rng = np.random.default_rng(self.seed)
         documents = rng.permutation(Y.shape[0])
@@ -292,8 +293,8 @@ class Fusion:
             As in ``fit``, where there were any.
         """
         self._check_fitted()
-        n = self._check(rankings, len(train_counts))
-        more = self._facts(facts, len(train_counts))
+        n = check_rankings(self.parts_, rankings, len(train_counts))
+        more = checked_facts(facts, len(train_counts), self.n_facts_)
         slope, offset = self._line
         if self.chosen_ != FUSION:
             ranking = probabilities(rankings[self.chosen_].top(k), slope, offset)
@@ -373,7 +374,7 @@ class Fusion:
         log-odds if none listed the label. The label need not be among the candidates.
         """
         self._check_fitted()
-        self._check(rankings, len(train_counts))
+        check_rankings(self.parts_, rankings, len(train_counts))
         slope, offset = self._line
         missing = (np.nan, np.nan)
         said = {x: rankings[x].place(row, label) or missing for x in self.parts_}
@@ -386,7 +387,7 @@ class Fusion:
         scores, places = zip(*said.values(), strict=True)
         best = [rankings[x].scores[row, 0] for x in self.parts_]
         listed = np.array([*scores, *places], np.float32)
-        known = self._facts(facts, len(train_counts))[label]
+        known = checked_facts(facts, len(train_counts), self.n_facts_)[label]
         others = np.array([np.log1p(train_counts[label]), *best, *known], np.float32)
         slope *= float(self._by_count.slope(others[:1])[0])
         added = slope * contributions(self._trees.log_odds, listed, others)
@@ -446,39 +447,6 @@ class Fusion:
         tensors = read_tensors(folder / _TREES, *names)
         fusion._trees = Trees.from_tensors(tensors, n_features(len(fusion.parts_), fusion.n_facts_))
         return fusion
-
-    def _check(self, rankings: Mapping[str, Ranking], n_labels: int, n: int | None = None) -> int:
-        """Refuse rankings that cannot be combined; returns how many documents they rank."""
-        if set(rankings) != set(self.parts_):
-            raise DeplError(
-                f"The fusion was fitted on the parts {', '.join(self.parts_)}, but got "
-                f"{', '.join(rankings) or 'none'}. Give exactly the rankings of its parts."
-            )
-        lengths = {x: len(rankings[x]) for x in self.parts_}
-        wanted = lengths[self.parts_[0]] if n is None else n
-        if any(length != wanted for length in lengths.values()):
-            raise DeplError(
-                f"The parts rank different numbers of documents: {lengths}, where {wanted} were "
-                f"expected. Rank the same documents with every part."
-            )
-        highest = max(int(x.indices.max(initial=-1)) for x in rankings.values())
-        if highest >= n_labels:
-            raise DeplError(
-                f"A ranking names the label position {highest}, but there are training counts of "
-                f"{n_labels} labels only. Give the counts of the label set that was ranked."
-            )
-        return wanted
-
-    def _facts(self, facts: NDArray[np.float32] | None, n_labels: int) -> NDArray[np.float32]:
-        """The facts that the trees read of so many labels."""
-        shape = (n_labels, self.n_facts_)
-        found = np.empty((n_labels, 0), np.float32) if facts is None else facts
-        if found.shape != shape:
-            raise DeplError(
-                f"The fusion was fitted with {self.n_facts_} facts about each label and needs them "
-                f"as an array of shape {shape}, but got {found.shape}. Give those of the label set."
-            )
-        return found
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "_line"):
