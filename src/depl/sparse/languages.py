@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from depl.core.errors import ConfigError
 from depl.core.progress import track
+
+if TYPE_CHECKING:
+    from simplemma import Lemmatizer
 
 AUTO = "auto"  # the language is found from the training texts
 NONE = "none"  # no lemmas and no stop words
@@ -87,13 +91,19 @@ def has_lemmas(language: str) -> bool:
     >>> has_lemmas("de"), has_lemmas("zh")
     (True, False)
     """
-    from simplemma import Lemmatizer
-
     try:
-        Lemmatizer().lemmatize("a", lang=_LEMMAS_OF.get(language, language))
+        _lemmatizer().lemmatize("a", lang=_LEMMAS_OF.get(language, language))
     except ValueError:
         return False
     return True
+
+
+@cache
+def _lemmatizer() -> Lemmatizer:
+    """One for all calls: most words of a text were in a text before, and it remembers them."""
+    from simplemma import Lemmatizer
+
+    return Lemmatizer()
 
 
 def lemmas(forms: Sequence[str], language: str) -> list[str]:
@@ -111,9 +121,7 @@ def lemmas(forms: Sequence[str], language: str) -> list[str]:
             f"simplemma has no lemmas for the language {language!r}. Set features.language to "
             f"another code or to 'none', or features.analyzer to 'words'."
         )
-    from simplemma import Lemmatizer
-
-    lemmatize, code = Lemmatizer().lemmatize, _LEMMAS_OF.get(language, language)
+    lemmatize, code = _lemmatizer().lemmatize, _LEMMAS_OF.get(language, language)
     grammar = stop_words(language)
 
     def lemma(form: str) -> str:

@@ -225,8 +225,15 @@ class TfidfFeatures:
         return Sequences.of(ends, np.array(of_form, np.int32)[words])
 
     def _silent(self) -> set[str]:
-        """Words of grammar, and words that nearly all documents have, without regard to case."""
-        return {term.casefold() for term in (*self.stop_terms(), *(self.common_ or ()))}
+        """Words of grammar, and words that nearly all documents have, without regard to case.
+
+        Found once: their lemmas take as long as those of a short text.
+        """
+        common, words = self.__dict__.get("_passed_over") or (None, set())
+        if not words or common is not self.common_:  # fitted again
+            words = {term.casefold() for term in (*self.stop_terms(), *(self.common_ or ()))}
+            self._passed_over = self.common_, words
+        return words
 
     def transform_all(self, texts: Sequence[str]) -> tuple[TfidfFeatures, csr_array]:
         """The same with the words of further texts as terms, and the vectors of these texts.
