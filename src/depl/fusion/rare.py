@@ -20,8 +20,9 @@ documents of ten cases: ``python benchmarks/fill.py DATA``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,9 +98,9 @@ def choose_order(
 ) -> Order:
     """The order that favours rare labels as far as it costs the head little.
 
-    First the largest power that costs neither P@1 nor P@5 more than ``head_loss``, then, with it,
-    the order of improbable labels with the best sum of P@1, P@5, PSP@1, PSP@5 and the macro-F1@5 of
-    rare labels that occur, at the same cost at most. What it costs is counted, and also expected by
+    For every order of improbable labels the largest power that costs neither P@1 nor P@5 more than
+    ``head_loss``; and of these the one with the best sum of P@1, P@5, PSP@1, PSP@5 and the
+    macro-F1@5 of rare labels that occur. What it costs is counted, and also expected by
     the probabilities: few documents change, so that counting alone is a matter of chance, and rare
     labels that come to the top are those whose probabilities are too high.
 
@@ -132,17 +133,22 @@ def choose_order(
     def harmless(ranking: Ranking) -> bool:
         return bool((plain - precisions(ranking, Y)).max() <= head_loss + _ROUNDING)
 
-    falling = (step / _STEPS for step in range(_STEPS, -1, -1))
-    power = next(x for x in falling if harmless(best(Order(x))))
+    def largest(powers: Sequence[float], fill: float) -> Iterator[Order]:
+        orders = (Order(x, fill, below) for x in powers)
+        return islice((x for x in orders if harmless(best(x))), 1)
+
+    falling = [step / _STEPS for step in range(_STEPS, -1, -1)]
+    without = next(largest(falling, 0.0))
+    # With an order of improbable labels a little less favour may be all that is left to spend.
+    less = [x for x in falling if x <= without.power]
+    orders = [without, *chain.from_iterable(largest(less, x) for x in fills if x)]
     there = rare & (np.bincount(Y.indices, minlength=len(rare)) > 0)
 
     def worth(ranking: Ranking) -> float:
         tail = macro_average(f1_at_k(Hits.of(ranking.indices, Y), max(CUTS)), there)
         return sum(precision_and_psp(ranking.indices, Y, inverse, CUTS).values()) + 100 * tail
 
-    orders = {Order(power, x, below): best(Order(power, x, below)) for x in fills}
-    allowed = [x for x in orders if not x.fill or harmless(orders[x])]
-    return max(allowed, key=lambda x: worth(orders[x]))
+    return max(orders, key=lambda x: worth(best(x)))
 
 
 def precisions(ranking: Ranking, Y: csr_array) -> Floats:
