@@ -165,6 +165,8 @@ def test_what_is_known_of_labels_counts_and_must_be_given(tmp_path):
         x.rank(rankings, counts, 9, facts=facts) for x in (fusion, Fusion.load(tmp_path))
     )
     assert np.array_equal(ours.scores, theirs.scores)
+    nothing = Fusion(iterations=40).fit(rankings, Y, counts, 500, facts=facts[:, :0])
+    assert nothing.scores_ == plain.scores_
     label = int(ours.indices[0, 0])
     added = fusion.contributions(rankings, counts, 0, label, facts)
     assert sum(added.values()) < logit(float(ours.scores[0, 0]))  # beside the facts

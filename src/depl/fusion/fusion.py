@@ -187,7 +187,7 @@ class Fusion:
             )
         self.parts_ = parts
         self.n_facts_ = 0 if facts is None else facts.shape[-1]
-        more = None if facts is None else facts.reshape(-1, Y.shape[1], self.n_facts_)
+        more = facts[None] if facts is not None and facts.ndim == 2 else facts
         check_rankings(parts, rankings, Y.shape[1], Y.shape[0])
         self.depth_ = max(ranking.k for ranking in rankings.values())
         rng = np.random.default_rng(self.seed)
