@@ -119,10 +119,11 @@ def test_nothing_can_be_copied_where_all_was_rejected(visit: Opener, address: st
     page.locator("#text").fill(WINE)
     page.locator("#threshold").fill("90")
     reject = page.locator("#list > li:not([hidden]) button[data-verdict=rejected]")
-    expect(reject).to_have_count(1)
-    reject.click()
+    expect(reject).to_have_count(2)
+    for i in range(2):
+        reject.nth(i).click()
     expect(page.get_by_role("button", name="Copy")).to_be_disabled()
-    reject.click()
+    reject.first.click()
     expect(page.get_by_role("button", name="Copy")).to_be_enabled()
 
 
@@ -220,6 +221,7 @@ def test_a_service_that_is_gone_loses_no_place_in_the_review(
     with unreachable(page, re.compile(r"/v1/review/\d+$")):
         page.locator("button.label").first.focus()
         page.keyboard.press("d")
+        expect(toast).not_to_contain_text("The decision about")  # another failure, said before
         expect(toast).to_contain_text("The service cannot be reached.")
     assert page.locator("#text").input_value() == first
     page.keyboard.press("d")
