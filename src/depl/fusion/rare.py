@@ -20,9 +20,8 @@ documents of ten cases: ``python benchmarks/fill.py DATA``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,15 +132,15 @@ def choose_order(
     def harmless(ranking: Ranking) -> bool:
         return bool((plain - precisions(ranking, Y)).max() <= head_loss + _ROUNDING)
 
-    def largest(powers: Sequence[float], fill: float) -> Iterator[Order]:
+    def largest(powers: Sequence[float], fill: float) -> Order | None:
         orders = (Order(x, fill, below) for x in powers)
-        return islice((x for x in orders if harmless(best(x))), 1)
+        return next((x for x in orders if harmless(best(x))), None)
 
     falling = [step / _STEPS for step in range(_STEPS, -1, -1)]
-    without = next(largest(falling, 0.0))
+    without = largest(falling, 0.0) or Order(below=below)  # which costs nothing
     # With an order of improbable labels a little less favour may be all that is left to spend.
     less = [x for x in falling if x <= without.power]
-    orders = [without, *chain.from_iterable(largest(less, x) for x in fills if x)]
+    orders = [without, *filter(None, (largest(less, x) for x in fills if x))]
     there = rare & (np.bincount(Y.indices, minlength=len(rare)) > 0)
 
     def worth(ranking: Ranking) -> float:
