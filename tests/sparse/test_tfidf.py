@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -37,7 +37,7 @@ corpora = st.lists(documents, min_size=1, max_size=12)
 
 def plain(**changes: object) -> TfidfFeatures:
     settings = {"analyzer": "words", "language": "en", "pairs": "no", "min_df": 1, "max_df": 1.0}
-    return TfidfFeatures(**(settings | changes))
+    return TfidfFeatures(**(settings | {"title_weight": 0.0} | changes))
 
 
 def assert_same(a: csr_array, b: csr_array) -> None:
@@ -48,6 +48,7 @@ def assert_same(a: csr_array, b: csr_array) -> None:
 
 
 @settings(max_examples=150)
+@example(texts=["", "WINES \n wine"], others=[""], min_df=1, max_df=0.5, sublinear_tf=False)
 @given(
     texts=corpora,
     others=corpora,
