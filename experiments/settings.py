@@ -72,6 +72,7 @@ PAPER: dict[str, tuple[str, str]] = {
     "retrieval.last_epochs": (NOT_THERE, "faster than training a second time, and no worse"),
     "neighbours.k": (NOT_THERE, ""),
     "neighbours.sharpness": (NOT_THERE, ""),
+    "neighbours.documents": (NOT_THERE, "a text may be like one document in particular"),
     "attention.epochs": (NOT_THERE, ""),
     "attention.batch_size": (NOT_THERE, ""),
     "attention.encoder_lr": (NOT_THERE, ""),

@@ -51,7 +51,7 @@ def shown(model: depl.Classifier, dataset: Dataset, evil: Corpus) -> list[tuple[
         (
             model,
             "Classifier(fitted: 12 labels, 48 training documents; "
-            "parts: svm, names, name coverage, whole names, characters)",
+            "parts: svm, names, name coverage, whole names, word neighbours, characters)",
         ),
         (ranking, f"Ranking(2 documents, 3 labels each; first: wine {ranking.scores[0, 0]:.2f}, "),
         (depl.Ranking.empty(3, 2), "Ranking(3 documents, 2 labels each)"),

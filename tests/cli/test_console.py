@@ -92,7 +92,7 @@ def test_a_narrow_terminal_gets_all_reports_in_several_tables(fitted_run, datase
     said = capture.get()
     assert "…" not in said
     assert max(map(len, said.splitlines())) <= 60
-    assert said.count("labels  metric") == 2
+    assert said.count("labels  metric") == 3
     for report in reports:
         assert f"{report.scores['PSP@5']:.2f}" in said
         assert report.name.split()[-1] in said

@@ -351,7 +351,7 @@ def test_command_gives_json_for_machines(fitted_run, model):
 def test_command_says_which_parts_do_not_suggest_the_label(fitted_run):
     said = told(fitted_run, "xyzzy", "--label", "bee-keeping")
     assert "not among the suggestions" in said
-    assert said.count("does not suggest it") == 5
+    assert said.count("does not suggest it") == 6
 
 
 def test_long_texts_are_shown_around_their_matches(fitted_run):

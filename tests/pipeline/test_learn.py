@@ -159,6 +159,29 @@ def test_the_svm_on_characters_learns_too(run, dataset):
     assert np.abs(found - before.svm.weights_[affected].toarray()).max() > 0.1
 
 
+def test_what_was_learnt_votes_for_texts_that_are_like_it(run, dataset):
+    learn(run)
+    near = Classifier.load(run.path).state.word_neighbours
+    model = Classifier.load(run.path)
+    asked = model.features.transform([BEES[1], "The bottling of wine"])
+    nearest = near.nearest(asked)
+    n = len(dataset.train)
+    assert set(nearest.indices[0, :3].tolist()) == {n, n + 1, n + 2}
+    assert nearest.scores[:, 0] == pytest.approx([1, 1], abs=1e-6)
+    assert nearest.indices[1, 0] == run.train().ids.index("train-1")
+    expected = (asked @ near_vectors(model, dataset).T).toarray()
+    found = np.sort(nearest.scores[np.isfinite(nearest.scores)])
+    assert found == pytest.approx(np.sort(expected[expected > 0]), abs=1e-6)
+    assert near.rank(asked, 3).indices[0, 0] == model.find("77")
+
+
+def near_vectors(model, dataset):
+    """The vectors of all documents, of which one has another text now."""
+    texts = list(dataset.train.texts)
+    texts[dataset.train.ids.index("train-1")] = "The bottling of wine"
+    return model.features.transform([*texts, *BEES])
+
+
 def test_what_was_learnt_is_suggested_and_described(run):
     text = "Subsidies for alpine beehives"
     before = Classifier.load(run.path).card(11)
@@ -308,7 +331,7 @@ def test_whoever_only_accepts_or_rejects_teaches_the_fusion_nothing(own_run):
 def test_a_state_of_another_layout_is_not_used_and_learnt_again(run):
     learn(run)
     facts = run.path / "learned" / "1" / "learned.json"
-    facts.write_text(facts.read_text().replace('"layout": 4', '"layout": 3'))
+    facts.write_text(facts.read_text().replace('"layout": 5', '"layout": 4'))
     pointer = {"current": 1, "facts": hashlib.sha256(facts.read_bytes()).hexdigest()}
     (run.path / "learned" / "current.json").write_text(json.dumps(pointer))
     assert Classifier.load(run.path).n_train == 48

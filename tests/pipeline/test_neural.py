@@ -86,6 +86,7 @@ def test_a_full_run_learns_and_has_all_parts(full_run, corpus):
             "names",
             "name coverage",
             "whole names",
+            "word neighbours",
             "classifier",
             "retrieval",
             "name retrieval",

@@ -30,6 +30,7 @@ READ = (
     "corpus/Y.safetensors",
     "features/terms.parquet",
     "features/tfidf.json",
+    "features/X.safetensors",
     "linear/svm.json",
     "linear/svm.safetensors",
     "characters/final/characters.safetensors",

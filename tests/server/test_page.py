@@ -118,7 +118,7 @@ def test_a_label_explains_itself_and_lights_up_its_words(page: Page) -> None:
     assert {x.lower() for x in lit} <= set(WINE.lower().replace(",", "").split())
     expect(page.locator("#lit")).to_have_text(f"{len(lit)} matches")
     assert why.locator(".words li").count() >= 2
-    expect(why.locator(".parts li")).to_have_count(5)
+    expect(why.locator(".parts li")).to_have_count(6)
     expect(why.locator(".near li").first).to_contain_text("wine")
     expect(why.get_by_role("link", name="More about this label")).to_have_attribute(
         "href", "#label/2560"

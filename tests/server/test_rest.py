@@ -130,7 +130,8 @@ def test_info_describes_the_run(client, model, fitted_run):
         {"name": "10-99", "first": 10, "last": 99, "labels": 1},
         {"name": "100+", "first": 100, "last": None, "labels": 0},
     ]
-    assert info["parts"] == ["svm", "names", "name coverage", "whole names", "characters"]
+    names = ["names", "name coverage", "whole names"]
+    assert info["parts"] == ["svm", *names, "word neighbours", "characters"]
     assert info["writable"] is False
     assert info["thresholds"] is None or set(info["thresholds"]) <= {"precision 0.8", "best F1"}
 

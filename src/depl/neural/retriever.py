@@ -17,10 +17,10 @@ from torch import Tensor
 
 from depl.core.executor import Executor
 from depl.core.ranking import Ranking
+from depl.core.votes import votes
 from depl.neural.encoder import DualEncoder, encode, rank
 from depl.neural.index import APPROXIMATE_FROM, LabelIndex
 from depl.neural.losses import mean_log_probabilities
-from depl.neural.neighbours import votes
 from depl.neural.tokens import Texts, cutting_tokenizer, tokenize_with
 
 Vectors = Tensor  # documents or labels as ``encode`` returns them, (n, size)

@@ -14,10 +14,11 @@ from depl.fusion.fusion import Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.labels.simulation import simulate_newcomers
 from depl.pipeline.work import Work
-from depl.run.folder import Run, write_facts
+from depl.run.folder import Run, in_document_order, write_facts
 from depl.run.state import load_attention, load_reranker
 from depl.run.titles import Titles, read_titles
 from depl.sparse.name_use import NameUse
+from depl.sparse.neighbours import WORD_NEIGHBOURS, WordNeighbours
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.weighting import as_new
 
@@ -57,11 +58,13 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
     known = known_terms(run, features)
 
     def by_words(texts: Sequence[str], X: csr_array, fold: NDArray[np.int64]) -> dict[str, Ranking]:
-        X = as_new(X, fold, known, features.paired())
         svm = run.rank_held_out(X, fold, depth, work.executor)
         return {"svm": svm, **names.parts(texts, X, features, depth)}
 
-    rankings = by_words(texts, run.train_vectors()[held_out], fold)
+    X = as_new(run.train_vectors()[held_out], fold, known, features.paired())
+    rankings = by_words(texts, X, fold)
+    if run.Y.shape[0] <= config.neighbours.documents:
+        rankings[WORD_NEIGHBOURS] = _votes_of_others(work, X, fold)
     by_characters = run.held_out_characters()
     if by_characters is not None:
         rankings["characters"] = by_characters.top(depth)
@@ -73,8 +76,9 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
         rankings |= neural.held_out_rankings(work, retriever.retriever)
     titles = Titles.ranked(texts, config.fusion.titles)
     if titles.texts:
-        X = features.transform(titles.texts)
-        by_title = by_words(titles.texts, X, fold[titles.rows])
+        of_titles = fold[titles.rows]
+        X = as_new(features.transform(titles.texts), of_titles, known, features.paired())
+        by_title = by_words(titles.texts, X, of_titles)
         if retriever is not None:
             by_title["name retrieval"] = retriever.rank_by_name(titles.texts, depth)
         rankings |= titles.parts(by_title)
@@ -86,6 +90,19 @@ def held_out_rankings(work: Work) -> dict[str, Ranking]:
         described = run.descriptions("held_out").texts
         rankings["reranker"] = reranker.rank(texts, rankings.values(), described, depth)
     return rankings
+
+
+def _votes_of_others(work: Work, X: csr_array, fold: NDArray[np.int64]) -> Ranking:
+    """Documents held out in these folds, each ranked by the votes of those that are not."""
+    run, voting = work.run, work.config.neighbours
+    every, ranked = run.train_vectors(), []
+    for f in np.unique(fold).tolist():
+        rest = run.slice.rest(f)
+        others = WordNeighbours(
+            rows_of(every, rest), run.Y[rest], k=voting.k, sharpness=voting.sharpness
+        )
+        ranked.append(others.rank(X[fold == f], work.config.fusion.depth, work.executor))
+    return in_document_order(ranked, fold)
 
 
 def label_facts(run: Run, *, titles: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

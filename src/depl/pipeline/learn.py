@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import RunError
@@ -43,7 +43,7 @@ from depl.sparse.keywords import Descriptions
 from depl.sparse.names import NameMatch
 from depl.sparse.renewal import Renewal
 from depl.sparse.tfidf import TfidfFeatures
-from depl.sparse.updating import take_in, with_rows
+from depl.sparse.updating import take_in, with_documents
 from depl.sparse.weighting import scale
 
 
@@ -102,13 +102,14 @@ def _before(run: Run) -> tuple[int, Learned, Documents]:
         if number:
             state = run.learned.read(number, run.threads)
             return number, state, run.learned.documents(number)
-    counts, n = run.train_counts()
     features = run.features()
     none = np.empty(0, np.int64), Descriptions([], [])
-    fitted = Learned(features, run.svm(), run.names(), *none, counts, n, run.characters())
+    rows = csr_array((0, len(features.terms_)), dtype=np.float32)
+    known = *none, np.empty(0, np.int64), rows, run.Y
+    fitted = Learned(features, run.svm(), run.names(), *known, run.characters())
     if run.has("fusion"):
         fitted = replace(fitted, fusion=run.fitted_fusion())
-    return 0, fitted, Documents({}, csr_array((0, len(features.terms_)), dtype=np.float32))
+    return 0, fitted, Documents({}, rows)
 
 
 def _learned(
@@ -140,11 +141,11 @@ def _learned(
         [*(before.descriptions.keywords[i] for i in older), *own.keywords],
     )
     characters, Z = _by_characters(run, corpus, before, studied, news)
-    counts = corpus.label_counts, len(corpus)
-    learned = Learned(features, svm, names, labels, described, *counts, characters, vectors)
+    documents = news.places, csr_array(X[news.places]), corpus.Y
+    learned = Learned(features, svm, names, labels, described, *documents, characters, vectors)
     by_characters = None if Z is None else csr_array(Z[news.places])
     seen = foreseen(run, corpus, before, studied, news, fresh, Z)
-    return learned, Documents(news.verdicts, csr_array(X[news.places]), by_characters, seen)
+    return learned, Documents(news.verdicts, learned.rows, by_characters, seen)
 
 
 def _by_characters(
@@ -161,7 +162,7 @@ def _by_characters(
     texts = news.texts(corpus, studied)
     fresh = features.transform([corpus.texts[i] for i in texts.unread])
     own = texts.together(csr_array(known[texts.seen]), fresh)
-    X = _with_documents(X, len(corpus), news.reworded, own)
+    X = with_documents(X, len(corpus), news.reworded, own)
     Y = csr_array(corpus.Y[:, news.labels])
     fitted = run.characters()
     assert fitted is not None  # or there were none before
@@ -188,17 +189,9 @@ def _counted(
         Renewal(before.idf_, features).rows(seen), Renewal(wide.idf_, features).rows(fresh)
     )
     X = Renewal(run.idf(), features).rows(old)
-    X = _with_documents(X, len(corpus), news.reworded, own)
+    X = with_documents(X, len(corpus), news.reworded, own)
     known = csr_array(fresh[:, : len(before.terms_)])
     return features, X, scale(known, np.ones(len(before.terms_), np.float32), before.paired())
-
-
-def _with_documents(X: csr_array, n: int, places: NDArray[np.int64], rows: csr_array) -> csr_array:
-    """The training documents' vectors with those of other texts; n documents in all."""
-    if np.array_equal(places, np.arange(X.shape[0], n)):  # nearly always, and half the copies
-        return csr_array(vstack([X, rows], format="csr"))
-    room = csr_array((n - X.shape[0], X.shape[1]), dtype=X.dtype)
-    return with_rows(csr_array(vstack([X, room], format="csr")), places, rows)
 
 
 def _encoded(

@@ -13,8 +13,10 @@ from depl.labels.feedback import FeedbackStore
 from depl.pipeline.news import News
 from depl.run.folder import Run
 from depl.run.learned import Documents, Learned
+from depl.run.neighbours import word_neighbours
 from depl.run.state import State
 from depl.run.titles import Titles, read_titles
+from depl.sparse.neighbours import WORD_NEIGHBOURS
 
 
 def foreseen(
@@ -51,6 +53,8 @@ def foreseen(
             "svm": before.svm.rank(X, depth),
             **before.names.parts(texts, X, before.features, depth),
         }
+        if WORD_NEIGHBOURS in fusion.parts_:
+            rankings[WORD_NEIGHBOURS] = word_neighbours(run, before).rank(X, depth)
         if before.characters is not None and by_characters is not None:
             Z = csr_array(by_characters[places])
             rankings["characters"] = before.characters.rank_vectors(Z, depth)

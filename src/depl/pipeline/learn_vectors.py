@@ -58,9 +58,7 @@ def encode_news(
         tokens = tokenize(list(label_texts.values()), folder, longest)
         labels |= dict(zip(label_texts, label_vectors(encoder, tokens), strict=True))
     return LearnedVectors(
-        np.array(list(documents), np.int64),
         np.array(rows, np.float32).reshape(-1, size),
-        corpus.Y,
         np.array(list(labels), np.int64),
         np.array(list(labels.values()), np.float32).reshape(-1, size),
     )

@@ -108,6 +108,13 @@ def _encoder(c: Config) -> Settings:
     return section | {"seed": c.seed}
 
 
+def _neighbours(c: Config) -> Settings:
+    section = c.section("neighbours")
+    if not section["documents"]:
+        del section["documents"]  # runs from before there was this setting stay up to date
+    return section
+
+
 def _frozen(c: Config, **pooling: str) -> Settings:
     """What the states of a frozen encoder depend on; with a trained one there are none."""
     return {"int8": c.encoder.int8, **pooling} if c.encoder.training == "frozen" else {}
@@ -200,7 +207,7 @@ STAGES = (
             *("corpus", "features", "slice", "held_out", "characters", "descriptions"),
             *("documents", "label_texts", "attention", "encoder", "reranker"),
         ),
-        lambda c: c.section("fusion") | {"neighbours": c.section("neighbours"), "seed": c.seed},
+        lambda c: c.section("fusion") | {"neighbours": _neighbours(c), "seed": c.seed},
     ),
 )
 STAGE_NAMES = ("corpus", *(stage.name for stage in STAGES))

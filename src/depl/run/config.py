@@ -232,6 +232,12 @@ class NeighboursConfig(Section):
 
     k: int = setting(50, "number of neighbours that vote", ge=1)
     sharpness: float = setting(20.0, "a vote has the weight exp(sharpness x cosine)", ge=0)
+    documents: int = setting(
+        100_000,
+        "also let those vote whose words are nearest, where there are at most so many training "
+        "documents; 0: never",
+        ge=0,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

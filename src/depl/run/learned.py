@@ -3,7 +3,7 @@
 ::
 
     learned/current.json   which state is used; 0 is the run as it was fitted
-    learned/N/             state N: tf-idf, SVM, names, descriptions.parquet, counts.safetensors,
+    learned/N/             state N: tf-idf, SVM, names, descriptions.parquet, known.safetensors,
                            documents.parquet, vectors.safetensors and foreseen.*, learned.json;
                            fusion/, characters/ and encoded.safetensors where the run has these
 
@@ -19,6 +19,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,10 +41,10 @@ from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 
-_POINTER, _FACTS, _COUNTS = "current.json", "learned.json", "counts.safetensors"
+_POINTER, _FACTS, _KNOWN = "current.json", "learned.json", "known.safetensors"
 _DOCUMENTS, _VECTORS = "documents.parquet", "vectors.safetensors"
 _CHARACTERS, _FUSION = "characters", "fusion"  # folders
-_LAYOUT = 4  # of a state; one of another layout is not used
+_LAYOUT = 5  # of a state; one of another layout is not used
 
 
 @dataclass(frozen=True)
@@ -147,10 +148,13 @@ class Learned:
         The labels that were learnt since the fit.
     descriptions : Descriptions
         Theirs.
-    train_counts : array of shape (n_labels,)
-        How many documents carry each label.
-    n_train : int
-        How many documents there are.
+    places : array of shape (n,)
+        Positions of the documents of the feedback among all; those behind the last training
+        document are new.
+    rows : csr_array of shape (n, n_terms)
+        Their tf-idf.
+    Y : csr_array of shape (n_documents, n_labels)
+        Which document carries which label, of all documents.
     characters : CharacterSVM or None
         The SVM on characters, where the run has one.
     vectors : LearnedVectors or None
@@ -164,11 +168,22 @@ class Learned:
     names: NameMatch
     labels: NDArray[np.int64]
     descriptions: Descriptions
-    train_counts: NDArray[np.int64]
-    n_train: int
+    places: NDArray[np.int64]
+    rows: csr_array
+    Y: csr_array
     characters: CharacterSVM | None = None
     vectors: LearnedVectors | None = None
     fusion: Fusion | None = None
+
+    @cached_property
+    def train_counts(self) -> NDArray[np.int64]:
+        """How many documents carry each label."""
+        return np.bincount(self.Y.indices, minlength=self.Y.shape[1])
+
+    @property
+    def n_train(self) -> int:
+        """How many documents there are."""
+        return int(self.Y.shape[0])
 
 
 class LearnedStates:
@@ -226,16 +241,17 @@ class LearnedStates:
         """A state, if its files are what was written; the threads are those of its parts."""
         self.check(number)
         folder = self._state(number)
-        counts = read_tensors(folder / _COUNTS, "labels", "train_counts", "n_train")
+        known = read_tensors(folder / _KNOWN, "labels", "places", "Y")
         by_characters = folder / _CHARACTERS
         return Learned(
             TfidfFeatures.load(folder, n_threads),
             load_linear(folder, n_threads),
             NameMatch.load(folder),
-            counts["labels"],
+            known["labels"],
             Descriptions.load(folder),
-            counts["train_counts"],
-            int(counts["n_train"][0]),
+            known["places"],
+            read_tensors(folder / _VECTORS, "vectors")["vectors"],
+            known["Y"],
             CharacterSVM.load(by_characters, n_threads) if by_characters.exists() else None,
             LearnedVectors.load(folder),
             self.fusion(number, n_threads),
@@ -276,12 +292,8 @@ class LearnedStates:
                 learned.fusion.save(temporary / _FUSION)
             if learned.vectors is not None:
                 learned.vectors.save(temporary)
-            counts = {
-                "labels": learned.labels,
-                "train_counts": learned.train_counts,
-                "n_train": np.array([learned.n_train], np.int64),
-            }
-            write_tensors(temporary / _COUNTS, counts)
+            known = {"labels": learned.labels, "places": learned.places, "Y": learned.Y}
+            write_tensors(temporary / _KNOWN, known)
             files = {name: record._asdict() for name, record in records(temporary).items()}
             facts = {"layout": _LAYOUT, "lesson": asdict(lesson), "before": before, "files": files}
             storage.write_json(temporary / _FACTS, facts)

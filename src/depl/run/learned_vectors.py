@@ -26,31 +26,28 @@ class LearnedVectors:
 
     Parameters
     ----------
-    places : array of shape (n,)
-        Positions of the documents among all; those behind the last training document are new.
     documents : array of shape (n, size)
-        Their vectors, of length 1.
-    Y : csr_array of shape (n_documents, n_labels)
-        Which document carries which label, of all documents.
+        The vectors of the documents of the feedback, of length 1.
     labels : array of shape (m,)
         Positions of the labels whose texts are others than in the fit.
     label_vectors : array of shape (m, size)
         The vectors of these texts, as in the index of labels.
     """
 
-    places: NDArray[np.int64]
     documents: NDArray[np.float32]
-    Y: csr_array
     labels: NDArray[np.int64]
     label_vectors: NDArray[np.float32]
 
-    def taken_in(self, retriever: Retriever) -> Retriever:
-        """The retriever of the fit with these vectors in its indexes."""
+    def taken_in(self, retriever: Retriever, places: NDArray[np.int64], Y: csr_array) -> Retriever:
+        """The retriever of the fit with these vectors in its indexes.
+
+        ``places`` are the positions of the documents of the feedback; Y is that of all documents.
+        """
         new = copy(retriever)
-        n_documents, n_labels = self.Y.shape
-        new.documents = with_vectors(new.documents, self.places, self.documents, n_documents)
+        n_documents, n_labels = Y.shape
+        new.documents = with_vectors(new.documents, places, self.documents, n_documents)
         new.labels = with_vectors(new.labels, self.labels, self.label_vectors, n_labels)
-        new.Y = self.Y
+        new.Y = Y
         return new
 
     def save(self, folder: Path) -> None:

@@ -18,6 +18,7 @@ _PAPER: Recipe = {
     "features": {"min_df": 2, "pairs": "no", "title_weight": 0.0},
     # Dropping small weights is ours, and was tuned with the squared hinge.
     "linear": {"loss": "hinge", "C": 1.0, "rare_bonus": 0.0, "cull": 0.0},
+    "neighbours": {"documents": 0},
     "descriptions": {"max_tokens": 16, "numbers": True, "stop_words": True},
     "encoder": {
         "training": "full",

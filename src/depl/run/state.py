@@ -20,10 +20,12 @@ from depl.core.errors import ConfigError, RunError
 from depl.core.ranking import Ranking
 from depl.core.texts import as_texts
 from depl.run.folder import Fold, Run
+from depl.run.neighbours import word_neighbours
 from depl.run.newcomers import Newcomers
 from depl.run.titles import Titles, read_titles
 from depl.sparse.characters import CharacterSVM
 from depl.sparse.names import NameMatch
+from depl.sparse.neighbours import WORD_NEIGHBOURS, WordNeighbours
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures
 
@@ -74,6 +76,8 @@ class State:
         What reads documents and labels together, where the run has it.
     titles : bool
         Whether titles are ranked on their own, too.
+    word_neighbours : WordNeighbours or None
+        The training documents whose words are compared, where they vote.
     """
 
     labels: LabelSet
@@ -92,6 +96,7 @@ class State:
     attention: LabelAttention | None = None
     reranker: Reranker | None = None
     titles: bool = False
+    word_neighbours: WordNeighbours | None = None
 
     @classmethod
     def load(cls, run: Run, parts: Sequence[str]) -> State:
@@ -120,9 +125,10 @@ class State:
             attention=load_attention(run) if "attention" in parts else None,
             reranker=load_reranker(run) if "reranker" in parts else None,
             titles=read_titles(parts),
+            word_neighbours=word_neighbours(run, learned) if WORD_NEIGHBOURS in parts else None,
         )
         if state.retriever is not None and learned is not None and learned.vectors is not None:
-            knowing = learned.vectors.taken_in(state.retriever.retriever)
+            knowing = learned.vectors.taken_in(state.retriever.retriever, learned.places, learned.Y)
             state = replace(state, retriever=replace(state.retriever, retriever=knowing))
         state._check_sizes(run)
         return state
@@ -142,6 +148,9 @@ class State:
         )
         if right and self.characters is not None:
             right = self.characters.svm.weights_.shape[0] == labels
+        if right and self.word_neighbours is not None:
+            near = self.word_neighbours
+            right = near.n_terms == terms and near.Y.shape[1] == labels
         if right and self.retriever is not None:
             neural = self.retriever.retriever
             indices = [x for x in (neural.labels, neural.names) if x is not None]
@@ -203,6 +212,8 @@ class State:
             vectors = self.encode(texts)
         rankings = {"svm": self.svm.rank(X, k), **self.names.parts(texts, X, self.features, k)}
         found, deep = {}, k + len(self.removed)  # what follows still ranks labels that were removed
+        if self.word_neighbours is not None:
+            found[WORD_NEIGHBOURS] = self.word_neighbours.rank(X, deep)
         if self.characters is not None:
             found["characters"] = self.characters.rank(texts, deep)
         if self.retriever is not None and vectors is not None:

@@ -148,7 +148,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
             {"name": "10-99", "first": 10, "last": 99, "labels": 1400},
             {"name": "100+", "first": 100, "last": None, "labels": 441},
         ],
-        "parts": ["svm", "names", "name coverage", "whole names", "characters"],
+        "parts": ["svm", "names", "name coverage", "whole names", "word neighbours", "characters"],
         "thresholds": {"precision 0.8": 0.439, "best F1": 0.393},
         "writable": True,
     },

@@ -41,10 +41,9 @@ from depl.sparse.duals import (
     Compressed,
     Loss,
     Rows,
-    kernel_arrays,
     solve_block,
-    unwritable,
 )
+from depl.sparse.products import best_rows, by_column
 
 Solver = Literal["one-vs-all", "tree"]
 
@@ -55,8 +54,6 @@ _SETTINGS = ("loss", "C", "cull", "rare_bonus", "tol", "seed")
 # Few labels are split into narrower blocks, so that no core waits long for another.
 _WIDE, _NARROW = 64, 32
 _FEW = 1_000
-
-_RANK_CHUNK = 256  # documents a worker ranks at a time
 
 
 class OneVsAllSVM:
@@ -146,18 +143,8 @@ class OneVsAllSVM:
         """
         if not hasattr(self, "weights_"):
             raise NotFittedError(self)
-        ranked = _Ranked(Rows(X), self._by_term(), unwritable(self.bias_), k)
-        n = X.shape[0]
-        chunks = [(first, min(first + _RANK_CHUNK, n)) for first in range(0, n, _RANK_CHUNK)]
-        if len(chunks) == 1:
-            return _rank(ranked, chunks[0])  # a service ranks few texts, often, and needs no thread
         executor = executor or LocalExecutor(self.n_threads)
-        out = Ranking.empty(n, k)
-        parts = executor.map(_rank, ranked, chunks)
-        parts = track(parts, "svm ranking", total=len(chunks))
-        for (first, last), part in zip(chunks, parts, strict=True):
-            out.indices[first:last], out.scores[first:last] = part.indices, part.scores
-        return out
+        return best_rows(X, self._by_term(), self.bias_, k, executor, "svm ranking")
 
     def unsolved(self) -> str:
         """How many labels stopped before they were solved, and how far; empty if none did."""
@@ -222,9 +209,7 @@ class OneVsAllSVM:
         Ranking a single text takes less time than transposing them.
         """
         if self._turned is None or self._turned[0] is not self.weights_:
-            turned = self.weights_.tocsc()
-            arrays = kernel_arrays(turned.indptr, turned.indices, turned.data)
-            self._turned = self.weights_, arrays
+            self._turned = self.weights_, by_column(self.weights_)
         return self._turned[1]
 
 
@@ -267,26 +252,6 @@ class _Problem:
         documents = Rows(_rearranged(X, place))
         settings = (svm.loss, svm.C, svm.cull, svm.tol, svm.seed)
         return cls(documents, place, by_label, blocks, *settings)
-
-
-@dataclass(frozen=True)
-class _Ranked:
-    """What all chunks of a ranking have in common."""
-
-    documents: Rows
-    by_term: Compressed
-    bias: NDArray[np.float32]
-    k: int
-
-
-def _rank(ranked: _Ranked, chunk: tuple[int, int]) -> Ranking:
-    """The best labels of the documents of a chunk."""
-    first, last = chunk
-    out = Ranking.empty(last - first, ranked.k)
-    _kernels.top_scores(
-        *ranked.documents.arrays, first, last, *ranked.by_term, ranked.bias, out.indices, out.scores
-    )
-    return out
 
 
 def _solve(

@@ -244,3 +244,11 @@ def with_rows(matrix: csr_array, places: NDArray[np.int64], rows: csr_array) -> 
     source = np.arange(matrix.shape[0])
     source[places] = matrix.shape[0] + np.arange(len(places))
     return csr_array(csr_array(vstack([matrix, rows], format="csr"))[source])
+
+
+def with_documents(X: csr_array, n: int, places: NDArray[np.int64], rows: csr_array) -> csr_array:
+    """The training documents' vectors with those of other texts; n documents in all."""
+    if np.array_equal(places, np.arange(X.shape[0], n)):  # nearly always, and half the copies
+        return csr_array(vstack([X, rows], format="csr"))
+    room = csr_array((n - X.shape[0], X.shape[1]), dtype=X.dtype)
+    return with_rows(csr_array(vstack([X, room], format="csr")), places, rows)

@@ -28,6 +28,11 @@ const PARTS = {
     "whether one of the label's names is in the text word by word",
     "its whole name in the text",
   ],
+  "word neighbours": [
+    "Similar wording",
+    "the labels of training documents in similar words",
+    "documents in similar words that have it",
+  ],
   classifier: ["Classifier", "a neural classifier", "what the text is about as a whole"],
   retrieval: [
     "Description",

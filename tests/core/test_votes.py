@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
-from depl.neural.neighbours import votes
+from depl.core.votes import votes
 
 
 @given(st.integers(0, 1_000), st.sampled_from([0.0, 1.0, 20.0]), st.integers(1, 6))
