@@ -45,7 +45,7 @@ from depl.server.listening import listen
 from depl.server.plan import Plan
 from depl.server.replicas import serving
 from depl.server.security import Access
-from depl.sparse import counting, label_tree, products, svm, tfidf
+from depl.sparse import chunks, counting, svm, tfidf
 from depl.sparse.label_tree import LabelTreeSVM
 from depl.sparse.tree_shape import grow
 
@@ -60,8 +60,7 @@ def many_tasks(fitted_run: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counting, "_CHUNK", 7)
         patch.setattr(svm, "_NARROW", 4)
-        patch.setattr(products, "_CHUNK", 2)
-        patch.setattr(label_tree, "_RANK_CHUNK", 5)
+        patch.setattr(chunks, "_CHUNK", 2)
         patch.setattr(grow, "__kwdefaults__", {"leaf": 3})
         yield
 

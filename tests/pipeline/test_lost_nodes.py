@@ -25,7 +25,7 @@ from depl.model.classifier import Classifier
 from depl.pipeline.fit import Event, fit
 from depl.readers.document import Document
 from depl.run.config import Config
-from depl.sparse import counting, label_tree, products, svm
+from depl.sparse import chunks, counting, svm
 from depl.sparse.tree_shape import grow
 
 pytest.importorskip("ray")
@@ -48,8 +48,7 @@ def many_tasks(fitted_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several chunks and blocks, although the corpora are small; not in the run of other tests."""
     monkeypatch.setattr(counting, "_CHUNK", 20)
     monkeypatch.setattr(svm, "_NARROW", 4)
-    monkeypatch.setattr(products, "_CHUNK", 2)
-    monkeypatch.setattr(label_tree, "_RANK_CHUNK", 2)
+    monkeypatch.setattr(chunks, "_CHUNK", 2)
     monkeypatch.setattr(grow, "__kwdefaults__", {"leaf": 3})
 
 

@@ -55,6 +55,12 @@ def kernel_arrays(
     return unwritable(wide), unwritable(narrow), unwritable(data)
 
 
+def by_column(matrix: csr_array) -> Compressed:
+    """The matrix column by column, as the kernels take it."""
+    turned = matrix.tocsc()
+    return kernel_arrays(turned.indptr, turned.indices, turned.data)
+
+
 def unwritable(array: NDArray[Any]) -> NDArray[Any]:
     """The array, not to be written to.
 

@@ -33,6 +33,7 @@ from depl.core.progress import track
 from depl.core.ranking import Ranking
 from depl.core.tensors import read_tensors, write_tensors
 from depl.sparse import _tree_kernels
+from depl.sparse.chunks import Chunk, rank_in_chunks
 from depl.sparse.duals import Rows, unwritable
 from depl.sparse.svm import OneVsAllSVM, Solver
 from depl.sparse.tree_nodes import Nodes, members, solve_node
@@ -46,7 +47,6 @@ _MANY = 4_000  # labels; with fewer, the nodes of a tree together are not much l
 _BEAM = 80
 _CONFUSED = 10  # nodes of a level that a training document is taken to, beside its own
 _SHARE = 0.1  # of the path's log probability in a label's score
-_RANK_CHUNK = 256  # documents a worker ranks at a time
 
 _Chunks = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -238,18 +238,13 @@ def _search(
     executor: Executor,
 ) -> Ranking:
     """The k best labels of every document that a beam search finds."""
-    X, n = X if X.has_sorted_indices else X.sorted_indices(), X.shape[0]
+    X = X if X.has_sorted_indices else X.sorted_indices()
     tree = (unwritable(shape.children), *chunks, unwritable(bias))
     ranked = _Ranked(Rows(X), tree, unwritable(shape.labels), beam, k)
-    pieces = [(first, min(first + _RANK_CHUNK, n)) for first in range(0, n, _RANK_CHUNK)]
-    if len(pieces) == 1:
-        return _rank(ranked, pieces[0])
-    parts = executor.map(_rank, ranked, pieces)
-    found = list(track(parts, "svm ranking", total=len(pieces)))
-    return Ranking.concatenate(found) if found else Ranking.empty(n, k)
+    return rank_in_chunks(_rank, ranked, X.shape[0], k, executor, "svm ranking")
 
 
-def _rank(ranked: _Ranked, chunk: tuple[int, int]) -> Ranking:
+def _rank(ranked: _Ranked, chunk: Chunk) -> Ranking:
     """The best labels of the documents of a chunk."""
     first, last = chunk
     out = Ranking.empty(last - first, ranked.k)

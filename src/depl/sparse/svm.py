@@ -36,14 +36,16 @@ from depl.core.scratch import GrowingMatrix, column_counts, portions
 from depl.core.storage import read_settings, write_json
 from depl.core.tensors import read_tensors, write_tensors
 from depl.sparse import _kernels
+from depl.sparse.chunks import Chunk, rank_in_chunks
 from depl.sparse.duals import (
     MOST_SWEEPS,
     Compressed,
     Loss,
     Rows,
+    by_column,
     solve_block,
+    unwritable,
 )
-from depl.sparse.products import best_rows, by_column
 
 Solver = Literal["one-vs-all", "tree"]
 
@@ -143,8 +145,9 @@ class OneVsAllSVM:
         """
         if not hasattr(self, "weights_"):
             raise NotFittedError(self)
+        ranked = _Ranked(Rows(X), self._by_term(), unwritable(self.bias_), k)
         executor = executor or LocalExecutor(self.n_threads)
-        return best_rows(X, self._by_term(), self.bias_, k, executor, "svm ranking")
+        return rank_in_chunks(_rank, ranked, X.shape[0], k, executor, "svm ranking")
 
     def unsolved(self) -> str:
         """How many labels stopped before they were solved, and how far; empty if none did."""
@@ -252,6 +255,26 @@ class _Problem:
         documents = Rows(_rearranged(X, place))
         settings = (svm.loss, svm.C, svm.cull, svm.tol, svm.seed)
         return cls(documents, place, by_label, blocks, *settings)
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """What all chunks of a ranking have in common."""
+
+    documents: Rows
+    by_term: Compressed
+    bias: NDArray[np.float32]
+    k: int
+
+
+def _rank(ranked: _Ranked, chunk: Chunk) -> Ranking:
+    """The best labels of the documents of a chunk."""
+    first, last = chunk
+    out = Ranking.empty(last - first, ranked.k)
+    _kernels.top_scores(
+        *ranked.documents.arrays, first, last, *ranked.by_term, ranked.bias, out.indices, out.scores
+    )
+    return out
 
 
 def _solve(
