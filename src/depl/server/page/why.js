@@ -30,8 +30,8 @@ const PARTS = {
   ],
   "word neighbours": [
     "Similar wording",
-    "the labels of training documents in similar words",
-    "documents in similar words that have it",
+    "the labels of similarly worded training documents",
+    "similarly worded documents that have it",
   ],
   classifier: ["Classifier", "a neural classifier", "what the text is about as a whole"],
   retrieval: [
