@@ -23,6 +23,8 @@ CLAIMS = (
     ("depl+c", "svm"),
 )
 _ON_A_GPU = ("attentionxml", "xrtransformer", "lightxml", "aplc", "lwan")  # hours without one
+OWN = tuple(s for s in SYSTEMS if s not in (*PEERS.values(), *OTHERS))
+OWN_SEEDS = (0, 1, 2)
 METRICS = tuple(f"{metric}@{k}" for metric in ("P", "PSP") for k in KS)
 
 
@@ -65,6 +67,24 @@ def coverage_table(corpora: Mapping[str, Measured]) -> str:
     return "\n".join(lines)
 
 
+def missing_table(corpora: Mapping[str, Measured]) -> str:
+    """What of the rows above is not there, on which corpus, and the command that makes it."""
+    lines = [row(["", "missing on", "on", "command"]), "|" + " --- |" * 4]
+    for name, (systems, needs, command) in _coverage().items():
+        for m in (m for m in corpora.values() if m.reports):
+            seeds = _common_seeds(m, systems)
+            absent = [s for s in OWN_SEEDS if s not in seeds] if set(systems) <= set(OWN) else []
+            if seeds and not absent:
+                continue
+            told = command.replace("CORPUS", f"data/{m.corpus}")
+            where = m.title
+            if seeds:
+                where += f", seed{'s' * (len(absent) > 1)} {', '.join(map(str, absent))}"
+                told += f" --seed {absent[0]}"
+            lines.append(row([name, where, needs, f"`python experiments/{told}`"]))
+    return "\n".join(lines) if len(lines) > 2 else "Nothing is missing."
+
+
 def _coverage() -> dict[str, tuple[Sequence[str], str, str]]:
     """The rows: their systems, what they need, and how they are measured."""
     found: dict[str, tuple[Sequence[str], str, str]] = {}
@@ -74,7 +94,7 @@ def _coverage() -> dict[str, tuple[Sequence[str], str, str]]:
     for other in OTHERS:
         needs = "GPU" if other.lower() in _ON_A_GPU else "CPU"
         found[SYSTEMS[other]] = ((other,), needs, f"compare.py CORPUS {other.lower()}")
-    for own in [s for s in SYSTEMS if s not in (*PEERS.values(), *OTHERS)]:
+    for own in OWN:
         alone = own == "svm"  # needs no run
         command = "compare.py CORPUS svm" if alone else f"run.py systems CORPUS --only {own}"
         found[SYSTEMS[own]] = ((own,), "CPU" if alone else "GPU", command)
@@ -92,10 +112,14 @@ def _coverage() -> dict[str, tuple[Sequence[str], str, str]]:
 
 def _seeds_of(measured: Measured, systems: Sequence[str]) -> str:
     """The seeds that all of the systems were measured with; "once" for a system without one."""
-    seeds = set.intersection(*(set(measured.reports.get(s, {})) for s in systems))
+    seeds = _common_seeds(measured, systems)
     if None in seeds:
         return "once"
     return ", ".join(str(seed) for seed in sorted(x for x in seeds if x is not None)) or "–"
+
+
+def _common_seeds(measured: Measured, systems: Sequence[str]) -> set[Seed]:
+    return set.intersection(*(set(measured.reports.get(s, {})) for s in systems))
 
 
 def cost_table(measured: Measured) -> str:

@@ -4,9 +4,9 @@
     python experiments/tables.py --check    say which is not up to date, and fail if one is not
 
 What stands between ``<!-- results: NAME -->`` and ``<!-- end -->`` is replaced. NAME is settings,
-coverage, table1, figure3, figure4, or one of summary, recipes, unseen, table3, table4, table6,
-seeds, branches, tail, fresh, costs, claims, significance, gradients, figure1, table5, keywords and
-theory with a corpus behind it: table3-eurlex57k. Figures go to docs/images.
+coverage, missing, table1, figure3, figure4, or one of summary, recipes, unseen, table3, table4,
+table6, seeds, branches, tail, fresh, costs, claims, significance, gradients, figure1, table5,
+keywords and theory with a corpus behind it: table3-eurlex57k. Figures go to docs/images.
 """
 
 from __future__ import annotations
@@ -113,6 +113,8 @@ def block(name: str, corpora: Mapping[str, Measured], images: str) -> tuple[str,
         return settings_table() + "\n", {}
     if name == "coverage":
         return system_blocks.coverage_table(corpora) + "\n", {}
+    if name == "missing":
+        return system_blocks.missing_table(corpora) + "\n", {}
     if name == "table1":
         known = {m.title: m.statistics for m in corpora.values() if m.statistics}
         return corpora_table(known) + "\n", {}
@@ -133,9 +135,8 @@ def block(name: str, corpora: Mapping[str, Measured], images: str) -> tuple[str,
     else:
         known = ", ".join([*TABLES, *KEYWORDS, THEORY, "figure1"])
         raise DeplError(
-            f"There is no block {name!r}. Name settings, coverage, table1, figure3 or figure4, or "
-            "one of "
-            f"{known} with a corpus behind it, as in table3-eurlex57k."
+            f"There is no block {name!r}. Name settings, coverage, missing, table1, figure3 or "
+            f"figure4, or one of {known} with a corpus behind it, as in table3-eurlex57k."
         )
     if drawn is None:
         return f"Not measured yet: {name}.\n", {}

@@ -143,6 +143,14 @@ def test_what_was_measured_where_is_one_table(tables, tmp_path):
     light = rows["LightXML's algorithm on our encoder"]
     assert light == ["0", "–", "GPU", "`compare.py CORPUS lightxml` |"]
     assert rows["Table 6, all but DE-ret"][:2] == ["–", "–"]
+    absent = tables.block("missing", corpora, "")[0].splitlines()[2:]
+    found = {tuple(cells[:2]): cells[3] for cells in (x.strip("| ").split(" | ") for x in absent)}
+    assert found["SVM", "debtags"] == "`python experiments/compare.py data/debtags svm`"
+    assert found["SVM", "EURLEX57K, seed 2"].endswith(" svm --seed 2`")
+    assert found["DEPL", "EURLEX57K, seeds 1, 2"].endswith(" --only depl --seed 1`")
+    assert ("PECOS one-vs-all", "debtags") in found
+    assert ("PECOS one-vs-all", "EURLEX57K") not in found
+    assert ("LightXML's algorithm on our encoder", "debtags") not in found  # one seed is all of it
 
 
 def test_nothing_is_measured_and_every_block_says_so(tables, tmp_path):
