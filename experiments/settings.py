@@ -31,7 +31,7 @@ PAPER: dict[str, tuple[str, str]] = {
     "features.sublinear_tf": (NOT_SAID, ""),
     "features.title_weight": (NOT_THERE, "what a title names, the document is about"),
     "linear.loss": ("hinge", "its square is the usual choice in the field"),
-    "linear.solver": ("one-vs-all", ""),
+    "linear.solver": ("one-vs-all", "a label tree only where that is too slow"),
     "linear.C": (NOT_SAID, "for the squared hinge"),
     "linear.C_grid": (NOT_SAID, ""),
     "linear.cull": (NOT_THERE, "small weights are noise"),
