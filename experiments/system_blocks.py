@@ -69,7 +69,7 @@ def coverage_table(corpora: Mapping[str, Measured]) -> str:
 
 def missing_table(corpora: Mapping[str, Measured]) -> str:
     """What of the rows above is not there, on which corpus, and the command that makes it."""
-    lines = [row(["", "missing on", "on", "command"]), "|" + " --- |" * 4]
+    lines = [row(["", "corpus", "needs", "command"]), "|" + " --- |" * 4]
     for name, (systems, needs, command) in _coverage().items():
         for m in (m for m in corpora.values() if m.reports):
             seeds = _common_seeds(m, systems)
