@@ -17,7 +17,8 @@ from depl.core.errors import CorpusError
 
 if TYPE_CHECKING:
     from depl.core.corpus import LabelSet
-    from depl.labels.feedback import Entry, FeedbackStore
+    from depl.labels.decisions import Entry
+    from depl.labels.feedback import FeedbackStore
     from depl.model.classifier import Classifier
 
 feedback_app = typer.Typer(cls=Group, no_args_is_help=True)
