@@ -27,7 +27,7 @@ from depl.sparse.kinds import are_short, have_titles, some_of
 from depl.sparse.sequences import SILENT, UNKNOWN, Sequences
 from depl.sparse.terms import TermReader, language_of
 from depl.sparse.vocabulary import Vocabulary
-from depl.sparse.weighting import are_pairs, emphasised, idf, scale
+from depl.sparse.weighting import are_pairs, emphasised, frequencies, idf, scale
 from depl.sparse.words import Analyzer
 
 Pairs = Literal["auto", "yes", "no"]
@@ -315,18 +315,11 @@ class TfidfFeatures:
 
     def _weigh(self, counts: csr_array, of_titles: csr_array) -> csr_array:
         """Tf-idf of counts of terms, in the texts and in their titles, if any; rows of length 1."""
-        X = self._tf(counts)
+        X = frequencies(counts, sublinear=self.sublinear_tf)
         if of_titles.shape[0]:
-            X = emphasised(X, self._tf(of_titles), self.title_weight)
+            titles = frequencies(of_titles, sublinear=self.sublinear_tf)
+            X = emphasised(X, titles, self.title_weight)
         return scale(X, self.idf_, self.paired())
-
-    def _tf(self, counts: csr_array) -> csr_array:
-        tf = counts.astype(np.float32)
-        tf.sort_indices()
-        if self.sublinear_tf:
-            np.log(tf.data, out=tf.data)
-            tf.data += 1
-        return tf
 
     def _titles(self, texts: Sequence[str]) -> list[str]:
         """The titles of texts, where they count; otherwise none."""
