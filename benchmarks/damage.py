@@ -21,7 +21,7 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +232,20 @@ def _tiny_encoder(folder: Path) -> Path:
     return folder
 
 
+def print_outcomes(
+    title: str, kinds: Iterable[str], outcomes: Iterable[str], counts: Counter[tuple[str, str]]
+) -> None:
+    """Print a table of how often each kind had each of the outcomes that there were."""
+    total: Counter[str] = Counter()
+    for (_, outcome), n in counts.items():
+        total[outcome] += n
+    columns = [x for x in outcomes if x in total]
+    print(f"{title:<16}" + "".join(f"{x:>16}" for x in columns))
+    for kind in kinds:
+        print(f"{kind:<16}" + "".join(f"{counts[kind, x]:>16,}" for x in columns))
+    print(f"{'all':<16}" + "".join(f"{total[x]:>16,}" for x in columns))
+
+
 def main() -> None:
     """Print a table of damages and outcomes; the exit code is 1 if there was a failure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -242,12 +256,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         runs = _fitted(Path(name), sparse=options.sparse)
         counts, failures = trial(runs, options.copies, options.seed, Path(name))
-    columns = [x for x in (*FINE, *FAILURES) if any(what == x for _, what in counts)]
-    print(f"{'damage':<16}" + "".join(f"{x:>16}" for x in columns))
-    for kind in (*DAMAGES, SWAPPED):
-        print(f"{kind:<16}" + "".join(f"{counts[kind, x]:>16,}" for x in columns))
-    total = {x: sum(n for (_, what), n in counts.items() if what == x) for x in columns}
-    print(f"{'all':<16}" + "".join(f"{total[x]:>16,}" for x in columns))
+    print_outcomes("damage", (*DAMAGES, SWAPPED), (*FINE, *FAILURES), counts)
     for line in failures[:40]:
         print(line)
     sys.exit(bool(failures))

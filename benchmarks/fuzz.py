@@ -40,7 +40,7 @@ import zstandard
 from scipy.sparse import csr_matrix, save_npz
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from benchmarks.damage import DAMAGES, in_child
+from benchmarks.damage import DAMAGES, in_child, print_outcomes
 
 from depl.core.errors import DeplError
 from depl.readers import read
@@ -368,12 +368,7 @@ def main() -> None:
                     failures.append(f"{what}: file {number}, {case}\n{said}")
                 elif options.files == 1:  # somebody wants to see what it does
                     print(what, case, said)
-    columns = [x for x in (*FINE, *FAILURES) if any(what == x for _, what in counts)]
-    print(f"{'format':<16}" + "".join(f"{x:>16}" for x in columns))
-    for format in formats:
-        print(f"{format:<16}" + "".join(f"{counts[format, x]:>16,}" for x in columns))
-    total = {x: sum(n for (_, what), n in counts.items() if what == x) for x in columns}
-    print(f"{'all':<16}" + "".join(f"{total[x]:>16,}" for x in columns))
+    print_outcomes("format", formats, (*FINE, *FAILURES), counts)
     for line in failures[:20]:
         print(line)
     sys.exit(bool(failures))

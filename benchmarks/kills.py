@@ -52,7 +52,8 @@ from benchmarks.kills_elsewhere import TOKEN, ray_trial, serve_trial
 from tests.quick_python import forks
 
 from depl.core.corpus import Corpus
-from depl.labels.feedback import Decision, FeedbackStore
+from depl.labels.decisions import Decision
+from depl.labels.feedback import FeedbackStore
 
 _SCENARIOS = ("fit-sparse", "fit-frozen", "predict", "learn", "edits", "serve", "ray")
 _EDITS = """

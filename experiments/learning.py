@@ -33,7 +33,8 @@ import numpy as np
 
 import depl
 from depl.evaluation.scores import evaluate_known
-from depl.labels.feedback import VERDICTS, Decision, FeedbackStore
+from depl.labels.decisions import VERDICTS, Decision
+from depl.labels.feedback import FeedbackStore
 from depl.pipeline.fit import fit
 from depl.pipeline.learn import learn
 from depl.run.folder import Run

@@ -35,7 +35,8 @@ from scipy.sparse import csr_array
 import depl
 from depl.core.corpus import Corpus, Dataset
 from depl.evaluation.metrics import Hits, f1_at_k, precision_at_k
-from depl.labels.feedback import Decision, FeedbackStore
+from depl.labels.decisions import Decision
+from depl.labels.feedback import FeedbackStore
 from depl.labels.review_queue import Waiting
 from depl.model import review
 from depl.pipeline.fit import fit

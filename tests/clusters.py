@@ -8,8 +8,15 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from depl.core.cluster import RayExecutor
+from depl.core.corpus import Corpus
+from depl.core.ranking import Ranking
+from depl.model.bulk import Asked, identity, rank_chunks
+from depl.model.classifier import Classifier
 from depl.pipeline.fit import Event
+from depl.readers.document import Document
 from depl.run import manifest
 
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
@@ -118,6 +125,22 @@ class Disturbed:
             return None
         (node,) = self.cluster.worker_nodes
         return node.node_id
+
+
+def assert_suggests_the_same(run: Path, corpus: Corpus, disturbed: Disturbed) -> None:
+    """With it, a run suggests what it suggests here, though something is killed meanwhile."""
+    model = Classifier.load(run)
+    asked = Asked(run, identity(run, model), 3)
+    documents = [Document(i, t) for i, t in zip(corpus.ids, corpus.texts, strict=True)]
+    some = [documents[i : i + 2] for i in range(0, len(documents), 2)]
+    disturbed.observe(Event("predict", "started"))
+    found = list(rank_chunks(model, asked, some, disturbed))
+    assert disturbed.killed == disturbed.moments
+    assert [chunk for chunk, _ in found] == some
+    whole = Ranking.concatenate([ranking for _, ranking in found])
+    expected = model.predict(corpus.texts, 3)
+    np.testing.assert_array_equal(whole.indices, expected.indices)
+    np.testing.assert_array_equal(whole.scores, expected.scores)
 
 
 def killing(function: Callable[..., Any], mark: str, node: str | None) -> Callable[..., Any]:

@@ -204,6 +204,20 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
+def many_tasks(fitted_run: Path) -> Iterator[None]:
+    """Several chunks and blocks, although the corpora are small; not in the run of other tests."""
+    from depl.sparse import chunks, counting, svm
+    from depl.sparse.tree_shape import grow
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "_CHUNK", 7)
+        patch.setattr(svm, "_NARROW", 4)
+        patch.setattr(chunks, "_CHUNK", 2)
+        patch.setattr(grow, "__kwdefaults__", {"leaf": 3})
+        yield
+
+
+@pytest.fixture(scope="module")
 def executor(cluster: Any) -> Iterator[Any]:
     """What does the tasks of a fit on that cluster."""
     from depl.core.cluster import RayExecutor

@@ -24,7 +24,7 @@ import httpx
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
-from tests.clusters import NODE, Disturbed, files
+from tests.clusters import NODE, Disturbed, assert_suggests_the_same, files
 from typer.testing import CliRunner
 
 from depl.cli import predict
@@ -33,10 +33,9 @@ from depl.core.cluster import RayExecutor, _connect, refuse_silent
 from depl.core.corpus import Dataset
 from depl.core.errors import ConfigError, DeplError, MissingExtraError, RunError
 from depl.core.nodes import look_around, refuse_differing
-from depl.core.ranking import Ranking
-from depl.model.bulk import Asked, identity, rank_chunks
+from depl.model.bulk import Asked, rank_chunks
 from depl.model.classifier import Classifier
-from depl.pipeline.fit import Event, fit
+from depl.pipeline.fit import fit
 from depl.readers.document import Document
 from depl.run.config import Config
 from depl.server.app import PAGE
@@ -45,24 +44,14 @@ from depl.server.listening import listen
 from depl.server.plan import Plan
 from depl.server.replicas import serving
 from depl.server.security import Access
-from depl.sparse import chunks, counting, svm, tfidf
 from depl.sparse.label_tree import LabelTreeSVM
-from depl.sparse.tree_shape import grow
+from depl.sparse.tfidf import TfidfFeatures
 
 pytest.importorskip("ray")
 
+pytestmark = pytest.mark.usefixtures("many_tasks")
+
 SETTINGS = {"linear": {"C_grid": [0.1, 0.7]}}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def many_tasks(fitted_run: Path) -> Iterator[None]:
-    """Several chunks and blocks, although the corpus is small; not in the run of other tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "_CHUNK", 7)
-        patch.setattr(svm, "_NARROW", 4)
-        patch.setattr(chunks, "_CHUNK", 2)
-        patch.setattr(grow, "__kwdefaults__", {"leaf": 3})
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +94,7 @@ def test_tasks_are_taken_as_they_are_needed_and_dropped_at_the_end(executor: Ray
 def test_a_label_tree_of_a_cluster_is_that_of_one_machine(
     executor: RayExecutor, dataset: Dataset, tmp_path: Path
 ):
-    X = tfidf.TfidfFeatures(n_jobs=1).fit_transform(dataset.train.texts)
+    X = TfidfFeatures(n_jobs=1).fit_transform(dataset.train.texts)
     trees = [LabelTreeSVM().fit(X, dataset.train.Y, where) for where in (None, executor)]
     for tree, name in zip(trees, ("local", "ray"), strict=True):
         tree.save(tmp_path / name)
@@ -162,19 +151,8 @@ def test_suggestions_of_a_cluster_are_those_of_one_machine(
 def test_a_worker_killed_while_it_suggests_changes_nothing(
     executor: RayExecutor, fitted_run: Path, dataset: Dataset, tmp_path: Path
 ):
-    model = Classifier.load(fitted_run)
-    asked = Asked(fitted_run, identity(fitted_run, model), 3)
-    documents = [Document(i, t) for i, t in zip(dataset.dev.ids, dataset.dev.texts, strict=True)]
-    some = [documents[i : i + 2] for i in range(0, len(documents), 2)]
     disturbed = Disturbed(executor, {("predict", "_rank_there")}, tmp_path)
-    disturbed.observe(Event("predict", "started"))
-    found = list(rank_chunks(model, asked, some, disturbed))
-    assert disturbed.killed == disturbed.moments
-    assert [chunk for chunk, _ in found] == some
-    whole = Ranking.concatenate([ranking for _, ranking in found])
-    expected = model.predict(dataset.dev.texts, 3)
-    np.testing.assert_array_equal(whole.indices, expected.indices)
-    np.testing.assert_array_equal(whole.scores, expected.scores)
+    assert_suggests_the_same(fitted_run, dataset.dev, disturbed)
 
 
 def test_a_run_that_is_not_the_one_that_was_asked_for(executor: RayExecutor, fitted_run: Path):

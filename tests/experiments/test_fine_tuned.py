@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from depl.core.indicator import indicator
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-
-
-@pytest.fixture(autouse=True)
-def systems(monkeypatch):
-    """The folder that the systems are imported from."""
-    monkeypatch.syspath_prepend(EXPERIMENTS)
-    yield
-    for name in [x for x in sys.modules if x.split(".")[0] == "systems"]:
-        del sys.modules[name]
+pytestmark = pytest.mark.usefixtures("one_thread", "import_script")
 
 
 @pytest.fixture(scope="module")

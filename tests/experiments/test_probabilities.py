@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,16 +11,10 @@ from scipy.sparse import csr_array
 from depl.core.ranking import Ranking
 from depl.fusion.thresholds import Curve, Thresholds
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-
 
 @pytest.fixture(scope="module")
-def script():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(EXPERIMENTS)
-        yield importlib.import_module("probabilities")
-        for name in ("probabilities", "blocks", "measured", "paper"):
-            sys.modules.pop(name, None)
+def script(import_script):
+    return import_script("probabilities")
 
 
 def curve(*points):

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-
 
 @pytest.fixture(scope="module")
-def curves():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(EXPERIMENTS)
-        yield importlib.import_module("review_curves")
-        sys.modules.pop("review_curves", None)
+def curves(import_script):
+    return import_script("review_curves")
 
 
 @pytest.fixture

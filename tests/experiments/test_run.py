@@ -26,13 +26,8 @@ QUICK = (
 
 
 @pytest.fixture
-def runner(monkeypatch):
-    monkeypatch.syspath_prepend(EXPERIMENTS)
-    sys.modules.pop("run", None)
-    import run
-
-    yield run
-    sys.modules.pop("run", None)
+def runner(import_script):
+    return import_script("run")
 
 
 @pytest.fixture

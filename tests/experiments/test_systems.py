@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from dataclasses import replace
@@ -14,20 +13,9 @@ import pytest
 from depl.core.errors import DeplError
 from depl.core.indicator import indicator
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "import_script")
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-
-
-@pytest.fixture(autouse=True)
-def systems(monkeypatch):
-    """The folder that the systems are imported from."""
-    monkeypatch.syspath_prepend(EXPERIMENTS)
-    yield
-    own = ("systems", "compare", "significance", "corpora", "settings", "measured", "paper")
-    own += ("gradients", "blocks", "system_blocks", "collect")
-    for name in [x for x in sys.modules if x.split(".")[0] in own]:
-        del sys.modules[name]
 
 
 @pytest.fixture(scope="module")
@@ -332,13 +320,10 @@ def test_peers_write_what_they_predict_and_measure_the_programs_they_call(monkey
 
 
 @pytest.fixture
-def encoder_script(monkeypatch):
+def encoder_script(import_script, monkeypatch):
     """Imports a script of experiments/encoders."""
     monkeypatch.syspath_prepend(EXPERIMENTS / "encoders")
-    before = set(sys.modules)
-    yield importlib.import_module
-    for name in {"checking", "nomic_embed", "multilingual_e5_small"} & (set(sys.modules) - before):
-        del sys.modules[name]
+    return import_script
 
 
 @pytest.fixture

@@ -18,23 +18,16 @@ from depl.evaluation.scores import evaluate, popularity
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS = ROOT / "experiments"
-NAMES = ("tables", "blocks", "drawings", "keyword_blocks", "keyword_table", "measured", "paper")
-NAMES += ("system_blocks",)
 
 
 @pytest.fixture(scope="module")
-def tables():
-    """The script, with its neighbours importable for as long as it is used."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(EXPERIMENTS)
-        yield importlib.import_module("tables")
-        for name in NAMES:
-            sys.modules.pop(name, None)
+def tables(import_script):
+    return import_script("tables")
 
 
 @pytest.fixture
-def keyword_table(tables):
-    return importlib.import_module("keyword_table")
+def keyword_table(import_script):
+    return import_script("keyword_table")
 
 
 def report(value, *, n_bins=3):

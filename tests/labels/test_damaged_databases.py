@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from depl.core.errors import DeplError, RunError
-from depl.labels.feedback import Decision, FeedbackStore
+from depl.labels.decisions import Decision
+from depl.labels.feedback import FeedbackStore
 from depl.labels.review_queue import NewDocument, ReviewQueue
 
 FEEDBACK, QUEUE = "feedback/feedback.sqlite", "review/queue.sqlite"

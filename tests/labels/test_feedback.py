@@ -20,13 +20,8 @@ from depl import Classifier, read
 from depl.cli.app import app
 from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import BusyError, CorpusError, RunError
-from depl.labels.feedback import (
-    DecidedDocument,
-    Decision,
-    FeedbackStore,
-    KeyTakenError,
-    NoSuchDecisionError,
-)
+from depl.labels.decisions import DecidedDocument, Decision
+from depl.labels.feedback import FeedbackStore, KeyTakenError, NoSuchDecisionError
 from depl.labels.feedback_corpus import taught
 from depl.pipeline.fit import fit
 from depl.run.config import Config
@@ -166,7 +161,8 @@ def test_what_cannot_be_kept_is_refused_and_makes_no_file(store, text, decisions
 ADDING = """
 import sys, time
 from pathlib import Path
-from depl.labels.feedback import Decision, FeedbackStore
+from depl.labels.decisions import Decision
+from depl.labels.feedback import FeedbackStore
 store = FeedbackStore(Path(sys.argv[1]))
 for i in range(100_000):
     some = [Decision(str(j), "added", key=f"{sys.argv[2]}{i}-{j}") for j in range(3)]

@@ -18,7 +18,8 @@ from depl.core.errors import RunError
 from depl.fusion.candidates import candidate_pairs
 from depl.fusion.fusion import Fusion
 from depl.fusion.updating import updated
-from depl.labels.feedback import Decision, FeedbackStore
+from depl.labels.decisions import Decision
+from depl.labels.feedback import FeedbackStore
 from depl.pipeline.fit import fit
 from depl.pipeline.learn import learn
 from depl.run.config import Config

@@ -10,25 +10,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from tests.clusters import Disturbed, Moment, files, one_node
+from tests.clusters import Disturbed, Moment, assert_suggests_the_same, files, one_node
 from tests.quick_python import Quick
 from typer.testing import CliRunner
 
 from depl.cli.app import app
 from depl.core.cluster import RayExecutor
 from depl.core.corpus import Corpus, Dataset
-from depl.core.ranking import Ranking
-from depl.model.bulk import Asked, identity, rank_chunks
-from depl.model.classifier import Classifier
-from depl.pipeline.fit import Event, fit
-from depl.readers.document import Document
+from depl.pipeline.fit import fit
 from depl.run.config import Config
-from depl.sparse import chunks, counting, svm
-from depl.sparse.tree_shape import grow
 
 pytest.importorskip("ray")
+
+pytestmark = pytest.mark.usefixtures("many_tasks")
 
 SPARSE = {"features", "linear", "held_out"}  # what every run begins with
 
@@ -41,15 +36,6 @@ def disturbed(
     marks = tmp_path / "marks"
     marks.mkdir()
     return lambda moments: Disturbed(executor, moments, marks, cluster)
-
-
-@pytest.fixture(autouse=True)
-def many_tasks(fitted_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several chunks and blocks, although the corpora are small; not in the run of other tests."""
-    monkeypatch.setattr(counting, "_CHUNK", 20)
-    monkeypatch.setattr(svm, "_NARROW", 4)
-    monkeypatch.setattr(chunks, "_CHUNK", 2)
-    monkeypatch.setattr(grow, "__kwdefaults__", {"leaf": 3})
 
 
 def stages(moments: set[Moment]) -> set[str]:
@@ -116,19 +102,8 @@ def test_of_a_run_with_a_trained_encoder(
 
 
 def test_while_labels_are_suggested(fitted_run: Path, dataset: Dataset, disturbed: Callable):
-    model = Classifier.load(fitted_run)
-    asked = Asked(fitted_run, identity(fitted_run, model), 3)
-    documents = [Document(i, t) for i, t in zip(dataset.dev.ids, dataset.dev.texts, strict=True)]
-    some = [documents[i : i + 2] for i in range(0, len(documents), 2)]
     there = disturbed({("predict", "_rank_there")})
-    there.observe(Event("predict", "started"))
-    found = list(rank_chunks(model, asked, some, there))
-    assert there.killed == there.moments
-    assert [chunk for chunk, _ in found] == some
-    whole = Ranking.concatenate([ranking for _, ranking in found])
-    expected = model.predict(dataset.dev.texts, 3)
-    np.testing.assert_array_equal(whole.indices, expected.indices)
-    np.testing.assert_array_equal(whole.scores, expected.scores)
+    assert_suggests_the_same(fitted_run, dataset.dev, there)
 
 
 # A command whose tasks, in *linear*, wait for ever once they have said that they are there.

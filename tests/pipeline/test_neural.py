@@ -11,7 +11,8 @@ import pytest
 from depl import api
 from depl.core.corpus import Label
 from depl.core.errors import ConfigError, RunError
-from depl.labels.feedback import Decision, FeedbackStore
+from depl.labels.decisions import Decision
+from depl.labels.feedback import FeedbackStore
 from depl.model.classifier import Classifier
 from depl.pipeline import fit as pipeline
 from depl.pipeline.learn import learn

@@ -10,7 +10,8 @@ import httpx
 import pytest
 from tests.server.test_serve_process import metric, wait_until
 
-from depl.labels.feedback import Decision, FeedbackStore
+from depl.labels.decisions import Decision
+from depl.labels.feedback import FeedbackStore
 from depl.labels.review_queue import NewDocument, ReviewQueue
 from depl.run.folder import Run
 from depl.server.learning import Due, Learners

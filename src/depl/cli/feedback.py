@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +18,8 @@ from depl.core.errors import CorpusError
 
 if TYPE_CHECKING:
     from depl.core.corpus import LabelSet
-    from depl.labels.feedback import Entry, FeedbackStore
+    from depl.labels.decisions import Entry
+    from depl.labels.feedback import FeedbackStore
     from depl.model.classifier import Classifier
 
 feedback_app = typer.Typer(cls=Group, no_args_is_help=True)
@@ -76,12 +78,9 @@ def add(
         by=by,
         key=key,
     )
+    _print(entries, model, as_json=as_json)
     if as_json:
-        for entry in entries:
-            print_json(asdict(entry))
         return
-    for entry in entries:
-        out.print(_line(entry, model))
     out.print(f"[dim]Kept. Undo with: depl feedback {escape(str(context.obj))} undo NUMBER[/]")
 
 
@@ -108,12 +107,9 @@ def list_feedback(
     wanted = None if label is None else model.labels[model.find(label)].id
     store = model.feedback.store
     entries = store.history(document=document, label=wanted, limit=limit)
+    _print(entries, model, as_json=as_json)
     if as_json:
-        for entry in entries:
-            print_json(asdict(entry))
         return
-    for entry in entries:
-        out.print(_line(entry, model))
     more = store.count(document=document, label=wanted) - len(entries)
     if more:
         out.print(f"[dim]{count(more, 'earlier decision')}; use --limit to see them.[/]")
@@ -199,6 +195,14 @@ def _store(run: Path) -> FeedbackStore:
     from depl.run.folder import Run
 
     return FeedbackStore(Run.open(run).path)
+
+
+def _print(entries: Sequence[Entry], model: Classifier, *, as_json: bool) -> None:
+    for entry in entries:
+        if as_json:
+            print_json(asdict(entry))
+        else:
+            out.print(_line(entry, model))
 
 
 def _line(entry: Entry, model: Classifier) -> str:

@@ -16,7 +16,7 @@ from depl.cli.options import Json, LabelQuery, RunFolder
 from depl.core.errors import CorpusError
 
 if TYPE_CHECKING:
-    from depl.model.classifier import LabelCard
+    from depl.model.label_cards import LabelCard
 
 _NEAREST = 5  # labels like the one that is shown
 _BAR = 28  # characters of the longest weight bar

@@ -61,22 +61,17 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction: on the disk when the block ends, or undone if the block fails."""
-        with self._explained():
-            if not self.path.exists():
-                self._make()
-            with closing(self._connect()) as connection:
-                if self._found_version(connection) == 0:
-                    self._make()
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                except TypeError as error:
-                    connection.execute("ROLLBACK")
-                    raise self._damaged(error) from error
-                except BaseException:
-                    connection.execute("ROLLBACK")
-                    raise
-                connection.execute("COMMIT")
+        with self._explained(), self._made() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except TypeError as error:
+                connection.execute("ROLLBACK")
+                raise self._damaged(error) from error
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
 
     def check(self) -> None:
         """Refuse a damaged database."""
@@ -93,18 +88,23 @@ class Database:
         What SQLite keeps in ``-shm`` is memory that the processes of one machine share. Without it
         writers keep readers waiting, for the milliseconds of a transaction.
         """
-        with self._explained():
-            if not self.path.exists():
-                self._make()
-            with closing(self._connect()) as connection:
-                if self._found_version(connection) == 0:
-                    self._make()
-                (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+        with self._explained(), self._made() as connection:
+            (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
         if mode != "delete":
             raise BusyError(
                 f"Another process uses {self.path}, so it cannot be prepared for several machines. "
                 f"Try again when that is done."
             )
+
+    @contextmanager
+    def _made(self) -> Iterator[sqlite3.Connection]:
+        """A connection to the database, which is made if it is missing or was left half made."""
+        if not self.path.exists():
+            self._make()
+        with closing(self._connect()) as connection:
+            if self._found_version(connection) == 0:
+                self._make()
+            yield connection
 
     def _connect(self) -> sqlite3.Connection:
         for path in (self.path.parent, self.path):

@@ -107,3 +107,14 @@ def read_ranking(path: Path) -> Ranking:
     """Read what ``write_ranking`` wrote."""
     t = read_tensors(path, "indices", "scores")
     return Ranking(t["indices"], t["scores"])
+
+
+def write_matrix(path: Path, matrix: csr_array) -> None:
+    """Write a sparse matrix, such as Y or X."""
+    write_tensors(path, {"matrix": matrix})
+
+
+def read_matrix(path: Path) -> csr_array:
+    """Read what ``write_matrix`` wrote."""
+    matrix: csr_array = read_tensors(path, "matrix")["matrix"]
+    return matrix

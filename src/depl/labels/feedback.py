@@ -1,28 +1,30 @@
-"""What people decided about labels of documents: kept for ever, undone by further rows.
+"""The feedback on a run: an append-only database of what people decided about labels of documents.
 
 ``RUN/feedback/feedback.sqlite`` has a row per document as it was seen, per decision and per undo;
-no row is ever changed or deleted. A decision is on the disk before ``add`` returns. Its key, which
-the client chooses, makes ``add`` safe to repeat: the second time nothing is written.
+no row is ever changed or deleted. A decision is on disk before ``add`` returns. Its key, which the
+client chooses, makes ``add`` idempotent: the second time nothing is written.
 
 For one document and label the latest decision that nobody has undone is in force.
 """
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
-import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
 
 from depl.core.database import Database, require_texts
-from depl.core.errors import CorpusError, DeplError
-
-Verdict = Literal["accepted", "rejected", "added"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+from depl.core.errors import DeplError
+from depl.core.hashes import id_from_digest, text_digest
+from depl.labels.decisions import (
+    DecidedDocument,
+    Decision,
+    Entry,
+    Judged,
+    check_decisions,
+    check_encodable,
+)
 
 OPENING = 200  # characters of a text that an entry shows
 
@@ -69,76 +71,6 @@ class NoSuchDecisionError(DeplError):
     """There is no decision with a number."""
 
 
-@dataclass(frozen=True)
-class Decision:
-    """What somebody says about one label of a document.
-
-    Parameters
-    ----------
-    label : str
-        The label's id.
-    verdict : str
-        "accepted" or "rejected", if the label was suggested; "added" if it was missing.
-    probability : float or None
-        That it was suggested with.
-    key : str
-        The client's own name for this decision, unique for ever; by default a random one.
-    """
-
-    label: str
-    verdict: Verdict
-    probability: float | None = None
-    key: str = field(default_factory=lambda: uuid.uuid4().hex)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A decision as it is kept.
-
-    ``document`` is the document's id, ``opening`` the beginning of its text, ``run`` the version of
-    the run that was used, and times are ISO 8601, UTC. ``undone`` is when it was undone, if it was.
-    """
-
-    number: int
-    key: str
-    time: str
-    document: str
-    opening: str
-    source: str
-    label: str
-    verdict: Verdict
-    probability: float | None
-    by: str
-    run: str
-    undone: str | None = None
-    undone_by: str | None = None
-
-
-@dataclass
-class DecidedDocument:
-    """A document, and the labels that it should and should not carry by what was decided."""
-
-    id: str
-    text: str
-    carried: set[str] = field(default_factory=set)
-    rejected: set[str] = field(default_factory=set)
-
-
-class Judged(NamedTuple):
-    """What people said of the suggestions for one document.
-
-    Parameters
-    ----------
-    labels : set of str
-        The labels that they accepted or rejected.
-    completed : bool
-        Whether one of them adds labels that are missing, here or elsewhere.
-    """
-
-    labels: set[str]
-    completed: bool
-
-
 class FeedbackStore:
     """The feedback on one run.
 
@@ -172,14 +104,14 @@ class FeedbackStore:
         source: str = "",
         by: str = "",
     ) -> list[Entry]:
-        """Keep decisions about one document, all or none; they are on disk when this returns.
+        """Store decisions about one document, all or none; they are on disk when this returns.
 
         Parameters
         ----------
         text : str
             The document.
         decisions : sequence of Decision
-            A decision whose key is known is not kept again.
+            A decision whose key is known is not stored again.
         id : str, optional
             The document's id; by default one that is made from its text.
         source : str
@@ -192,17 +124,18 @@ class FeedbackStore:
         list of Entry
             One per decision, in their order.
         """
-        _check(text, decisions)
-        _check_writable(text, id or "", source, by)
-        digest = _digest(text)
-        id = id or f"text-{digest[:16]}"
+        check_decisions(text, decisions)
+        check_encodable(text, id or "", source, by)
+        digest = text_digest(text)
+        id = id or id_from_digest(digest)
         with self._database.writing() as connection:
             document = _document(connection, id, digest, text, source)
-            return [self._kept(connection, document, id, x, by) for x in decisions]
+            return [self._stored(connection, document, id, x, by) for x in decisions]
 
-    def _kept(
+    def _stored(
         self, connection: sqlite3.Connection, document: int, id: str, decision: Decision, by: str
     ) -> Entry:
+        """The entry of a decision, which is inserted unless its key is known."""
         known = next(_entries(connection, "WHERE decisions.key = ?", decision.key), None)
         if known is not None:
             if (known.document, known.label, known.verdict) != (
@@ -233,7 +166,7 @@ class FeedbackStore:
         return next(_entries(connection, "WHERE decisions.number = ?", cursor.lastrowid))
 
     def undo(self, number: int, *, by: str = "") -> Entry:
-        """Let a decision count no longer; undoing it again changes nothing."""
+        """Revoke a decision; undoing it again changes nothing."""
         with self._database.writing() as connection:
             if not connection.execute(
                 "SELECT 1 FROM decisions WHERE number = ?", (number,)
@@ -297,7 +230,7 @@ class FeedbackStore:
             return found
 
     def changes(self) -> int:
-        """How many decisions there are, and undos: it grows with whatever is new."""
+        """How many decisions and undos there are: the number grows with every change."""
         with self._database.reading() as connection:
             if connection is None:
                 return 0
@@ -308,8 +241,8 @@ class FeedbackStore:
     def judged(self) -> dict[str, Judged]:
         """By document, the labels whose suggestion was accepted or rejected.
 
-        Only by people who have done both: whoever only ever accepts may have passed over what is
-        wrong. A label that was added was no suggestion.
+        Only people who have done both count: those who only ever accept may have ignored wrong
+        suggestions. A label that was added was no suggestion.
         """
         in_force = "number NOT IN (SELECT decision FROM undos)"
         with self._database.reading() as connection:
@@ -346,7 +279,7 @@ class FeedbackStore:
             for id, number in seen.items():
                 query = "SELECT text, digest FROM documents WHERE number = ?"
                 text, digest = connection.execute(query, (number,)).fetchone()
-                if _digest(text) != digest:
+                if text_digest(text) != digest:
                     raise ValueError(f"the text of the document {id!r:.60} is not what it was")
                 found[id] = DecidedDocument(id, text)
         for id, _, label, verdict in rows:
@@ -362,39 +295,8 @@ class FeedbackStore:
         self._database.check()
 
 
-def _check(text: str, decisions: Iterable[Decision]) -> None:
-    if not text.strip():
-        raise CorpusError("The document is empty. Nothing was kept; give its text.")
-    known: set[str] = set()
-    for decision in decisions:
-        if decision.verdict not in VERDICTS:
-            raise CorpusError(
-                f"A decision is one of {', '.join(VERDICTS)}; got {decision.verdict!r}."
-            )
-        _check_writable(decision.label, decision.key)
-        if decision.label in known:
-            raise CorpusError(f"There are two decisions about the label {decision.label!r}.")
-        known.add(decision.label)
-    if not known:
-        raise CorpusError("There is no decision. Name at least one label.")
-
-
-def _check_writable(*texts: str) -> None:
-    for text in texts:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise CorpusError(
-                f"There is half of a surrogate pair in {text!r:.60}. Nothing was kept."
-            ) from None
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(str.encode(text)).hexdigest()
-
-
 def _document(connection: sqlite3.Connection, id: str, digest: str, text: str, source: str) -> int:
-    """The number of a document, which is kept unless it is there."""
+    """The number of a document, which is inserted if it is new."""
     connection.execute(
         "INSERT OR IGNORE INTO documents (id, digest, text, source) VALUES (?, ?, ?, ?)",
         (id, digest, text, source),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from depl.core.corpus import Corpus, LabelSet
-from depl.labels.feedback import DecidedDocument
+from depl.labels.decisions import DecidedDocument
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ is feedback and kept there; a mark says only that a document needs no further lo
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import time
@@ -19,6 +18,7 @@ from typing import Any, Literal, get_args
 
 from depl.core.database import Database, require_texts
 from depl.core.errors import CorpusError, DeplError
+from depl.core.hashes import FROM_TEXT, id_from_digest, text_digest
 
 State = Literal["open", "done", "skipped"]
 STATES: tuple[State, ...] = get_args(State)
@@ -28,8 +28,6 @@ Suggested = Sequence[tuple[str, float]]
 
 Terms = Sequence[tuple[str, float]]
 """Terms of a text, and their weights."""
-
-_FROM_TEXT = "text-"  # so begin ids that are made from a text
 
 LOOKING = 15 * 60.0  # seconds for which a document is kept for whoever looks at it
 
@@ -85,7 +83,7 @@ class _Called:
     @property
     def called(self) -> str:
         """What people call it: its id or, where that is made from the text, where it is from."""
-        return self.source if self.source and self.id.startswith(_FROM_TEXT) else self.id
+        return self.source if self.source and self.id.startswith(FROM_TEXT) else self.id
 
 
 @dataclass(frozen=True)
@@ -153,12 +151,12 @@ class ReviewQueue:
             for document in documents:
                 if not document.text.strip():
                     raise CorpusError("A document is empty. Nothing was put into the queue.")
-                digest = hashlib.sha256(document.text.encode("utf-8", "replace")).hexdigest()
+                digest = text_digest(document.text)
                 connection.execute(
                     "INSERT OR IGNORE INTO documents (id, digest, text, source, suggested, terms)"
                     " VALUES (?, ?, ?, ?, ?, ?)",
                     (
-                        document.id or f"{_FROM_TEXT}{digest[:16]}",
+                        document.id or id_from_digest(digest),
                         digest,
                         document.text,
                         document.source,

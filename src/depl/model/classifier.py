@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from depl.core.corpus import Label, LabelSet
 from depl.core.display import html_table
-from depl.core.errors import CorpusError, RunError
+from depl.core.errors import RunError
 from depl.core.ranking import Ranking
-from depl.core.texts import TextsOnDisk
 from depl.fusion.fusion import FUSION, Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.labels.editor import LabelEditor
 from depl.labels.feedback import FeedbackStore
 from depl.labels.review_queue import ReviewQueue
-from depl.model.explanation import Explanation, depth, explain, fused, matched_keywords
+from depl.model.explanation import Explanation, explain, matched_keywords
 from depl.model.feedback import Feedback
+from depl.model.label_cards import LabelCard, find_label
+from depl.model.rankings import depth, rank, rank_by_each
 from depl.model.reasons import Match
 from depl.model.similar import TrainingDocuments, nearest_labels
 from depl.run.config import Config
@@ -36,18 +37,6 @@ if TYPE_CHECKING:
     from depl.neural.retriever import TextRetriever, Vectors
 
 _SHOWN = 5  # labels in a notebook
-
-
-@dataclass(frozen=True)
-class LabelCard:
-    """All that a run knows about one label."""
-
-    label: Label
-    training_documents: int
-    description: str
-    keywords: list[tuple[str, float]]
-    broader: list[Label]
-    narrower: list[Label]
 
 
 class Classifier:
@@ -71,7 +60,6 @@ class Classifier:
         The folder it was loaded from: only then can labels be edited and neighbours be shown.
     model : str
         What suggests labels, as the setting of that name: the fusion, or one of its parts.
-
     """
 
     def __init__(
@@ -92,17 +80,16 @@ class Classifier:
         self.thresholds = thresholds if model == FUSION else None  # of its probabilities
         self.version = "" if run is None else run.version()
         self._run = run
-        self.training = training = None
+        self._base = state
+        self.training: TrainingDocuments | None = None
+        self._feedback: FeedbackStore | None = None
+        self._edits: LabelEditor | None = None
         if run is not None:
             learned = state.features if run.learned.current() else None
             self.training = training = TrainingDocuments(run, learned)
-        self._base = state
-        decided_by: str | None = model
-        if model == FUSION:
-            decided_by = "svm" if fusion is None else None
-        self._feedback = None if run is None else FeedbackStore(run.path, self.version)
-        self._edits = None
-        if run is not None and training is not None:
+            self._feedback = FeedbackStore(run.path, self.version)
+            single = "svm" if fusion is None else None
+            decided_by = single if model == FUSION else model
             self._edits = LabelEditor(run, state, decided_by, lambda: training.vectors)
 
     def __repr__(self) -> str:
@@ -199,15 +186,8 @@ class Classifier:
         The SVM, names and neighbours have scores of their own instead, and so has a run that was
         fitted no further than its descriptions: the SVM's.
         """
-        if isinstance(texts, TextsOnDisk):
-            return Ranking.concatenate([self.predict(some, k) for some in texts.portions()])
         state = self.state
-        if self.model != FUSION:
-            return replace(state.rank_by(self.model, texts, k), labels=state.labels)
-        if self.fusion is None:
-            return replace(state.rank(texts, k)["svm"], labels=state.labels)
-        ranking = fused(state, self.fusion, state.rank_apart(texts, depth(self.fusion)), k)
-        return replace(ranking, labels=state.labels)
+        return replace(rank(state, self.fusion, texts, k, self.model), labels=state.labels)
 
     @property
     def gives_probabilities(self) -> bool:
@@ -228,62 +208,16 @@ class Classifier:
         return self.state.rank(texts, k or depth(self.fusion))
 
     def all_rankings(self, texts: Sequence[str], k: int) -> dict[str, Ranking]:
-        """The k best labels by each part, by DEPL+c where there is one, and by all together."""
-        if isinstance(texts, TextsOnDisk):
-            ranked = [self.all_rankings(some, k) for some in texts.portions()]
-            return {x: Ranking.concatenate([part[x] for part in ranked]) for x in ranked[0]}
-        state, deep = self.state, depth(self.fusion)
-        vectors = state.encode(texts)
-        parts = state.rank(texts, max(k, deep), vectors)
-        found = {name: ranking.top(k) for name, ranking in parts.items()}
-        if vectors is not None and "classifier" in parts:
-            found["depl+c"] = state.rank_jointly(vectors, k)
-        if self.fusion is not None:
-            apart = (
-                (parts, None)
-                if state.newcomers is None and k <= deep
-                else state.rank_apart(texts, deep, vectors)
-            )
-            found["fusion"] = fused(state, self.fusion, apart, k)
-        return found
+        """The k best labels by each part, by DEPL+c where there is one, and by the fusion."""
+        return rank_by_each(self.state, self.fusion, texts, k)
 
     def find(self, query: str) -> int:
         """Position of the label with this id or, failing that, this name (case ignored)."""
-        state = self.state
-        position = state.labels.get(query)
-        if position >= 0 and position not in state.removed:
-            return position
-        wanted = query.casefold()
-        there = [(i, x) for i, x in enumerate(state.labels) if i not in state.removed]
-        same = [i for i, x in there if x.name.casefold() == wanted]
-        if len(same) == 1:
-            return same[0]
-        if same:
-            ids = ", ".join(state.labels[i].id for i in same[:5])
-            raise CorpusError(f"{len(same)} labels are named {query!r}. Give the id: {ids}.")
-        if query in state.removed.values():
-            raise CorpusError(
-                f"The label {query!r} was removed. `depl labels RUN history` tells when, and undo "
-                f"brings it back if it was the last edit; its id can be added again."
-            )
-        similar = [x for _, x in there if wanted in x.name.casefold()][:5]
-        hint = "; ".join(x.id if x.id == x.name else f"{x.id} ({x.name})" for x in similar)
-        raise CorpusError(
-            f"No label has the id or name {query!r}."
-            + (f" Names that contain it: {hint}." if hint else " `depl labels RUN list` lists all.")
-        )
+        return find_label(self.state, query)
 
     def card(self, position: int) -> LabelCard:
         """All that is known about the label at this position."""
-        state = self.state
-        return LabelCard(
-            state.labels[position],
-            int(state.train_counts[position]),
-            state.descriptions[position],
-            state.keywords[position],
-            state.labels.broader(position),
-            state.labels.narrower(position),
-        )
+        return LabelCard.of(self.state, position)
 
     def explain(self, text: str, label: str, *, neighbours: int = 5) -> Explanation:
         """Why the label with this id or name is suggested for a text, or is not."""
@@ -356,20 +290,14 @@ class Classifier:
     def review(self) -> ReviewQueue:
         """The documents that people are to look at."""
         if self._run is None:
-            raise RunError(
-                "This classifier was not loaded from a run folder, so there is no queue of "
-                "documents. Classifier.load(RUN) gives one that has it."
-            )
+            raise _not_loaded("there is no queue of documents", "has it")
         return ReviewQueue(self._run.path)
 
     @property
     def feedback(self) -> Feedback:
         """What people decided about suggestions, and how to add to it."""
         if self._feedback is None:
-            raise RunError(
-                "This classifier was not loaded from a run folder, so there is nowhere to keep "
-                "feedback. Classifier.load(RUN) gives one that keeps it."
-            )
+            raise _not_loaded("there is nowhere to keep feedback", "keeps it")
         return Feedback(self, self._feedback)
 
     def refresh(self) -> bool:
@@ -386,8 +314,12 @@ class Classifier:
     @property
     def _editor(self) -> LabelEditor:
         if self._edits is None:
-            raise RunError(
-                "This classifier was not loaded from a run folder, so there is nowhere to keep "
-                "edits of its labels. Classifier.load(RUN) gives one that can be edited."
-            )
+            raise _not_loaded("there is nowhere to keep edits of its labels", "can be edited")
         return self._edits
+
+
+def _not_loaded(lacking: str, what: str) -> RunError:
+    return RunError(
+        f"This classifier was not loaded from a run folder, so {lacking}. Classifier.load(RUN) "
+        f"gives one that {what}."
+    )

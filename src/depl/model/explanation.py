@@ -14,11 +14,10 @@ from depl.core.errors import CorpusError
 from depl.core.ranking import Ranking
 from depl.evaluation.bands import BANDS, band_of
 from depl.fusion.fusion import Fusion
+from depl.model.rankings import depth, fused
 from depl.model.reasons import AddedLabelReasons, Match, Share, Sum, WordReasons
 from depl.model.similar import Neighbour, TrainingDocuments, nearest_documents
 from depl.run.state import State
-
-_DEPTH = 100  # labels that each part ranks in a run without a fusion
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,22 +170,6 @@ def explain(
             )
         )
     return found
-
-
-def depth(fusion: Fusion | None) -> int:
-    """How many labels each part ranks: as many as when the fusion was fitted."""
-    return _DEPTH if fusion is None else fusion.depth_
-
-
-def fused(
-    state: State,
-    fusion: Fusion,
-    apart: tuple[Mapping[str, Ranking], Ranking | None],
-    k: int,
-) -> Ranking:
-    """The k best of all labels, from what ``State.rank_apart`` gives."""
-    rankings, new = apart
-    return fusion.rank(rankings, state.train_counts, k, new, state.facts)
 
 
 def matched_keywords(state: State, text: str, position: int) -> list[Match]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from depl.core.corpus import Corpus
-from depl.labels.feedback import Decision, Entry, FeedbackStore, Verdict
+from depl.labels.decisions import Decision, Entry, Verdict
+from depl.labels.feedback import FeedbackStore
 from depl.labels.feedback_corpus import Taught, taught
 
 if TYPE_CHECKING:

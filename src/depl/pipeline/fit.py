@@ -34,7 +34,8 @@ from depl.pipeline.together import NOTHING, follow, launched, make_on_cluster
 from depl.pipeline.work import Work
 from depl.run import manifest as manifests
 from depl.run.config import Config
-from depl.run.folder import Run, write_corpus
+from depl.run.corpus_folder import write_corpus
+from depl.run.folder import Run
 
 if TYPE_CHECKING:
     from depl.neural.distributed import Processes

@@ -15,6 +15,7 @@ from depl.core import storage
 from depl.core.aside import held_out_folds
 from depl.core.corpus import LabelSet
 from depl.core.scratch import column_counts, rows_of
+from depl.core.tensors import write_matrix
 from depl.pipeline.work import Work
 from depl.run.config import Config
 from depl.run.folder import (
@@ -22,7 +23,6 @@ from depl.run.folder import (
     Run,
     in_document_order,
     write_characters,
-    write_matrix,
     write_slice,
 )
 from depl.sparse.characters import DEPTH, LEAST_DOCUMENTS, CharacterFeatures, CharacterSVM

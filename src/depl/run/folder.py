@@ -33,31 +33,35 @@ there; the parts are then fitted again on all training documents.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from depl.core import storage
-from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import RunError
 from depl.core.executor import Executor
 from depl.core.ranking import Ranking
-from depl.core.tensors import read_ranking, read_tensors, write_ranking, write_tensors
-from depl.core.texts import TextsOnDisk
+from depl.core.tensors import (
+    read_matrix,
+    read_ranking,
+    read_tensors,
+    write_matrix,
+    write_ranking,
+    write_tensors,
+)
 from depl.fusion.fusion import Fusion
 from depl.fusion.newcomers import NewcomerModel
 from depl.fusion.thresholds import Thresholds
 from depl.neural.index import LabelIndex
 from depl.neural.tokens import Texts, Tokens
 from depl.run import manifest
-from depl.run.checked_folder import GIVEN, CheckedFolder
 from depl.run.config import Config
+from depl.run.corpus_folder import CorpusFolder
 from depl.sparse.characters import CharacterSVM
 from depl.sparse.keywords import Descriptions
 from depl.sparse.label_tree import load_linear
@@ -65,8 +69,7 @@ from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.tfidf import TfidfFeatures, load_idf
 
-LABELS, TRAIN, _ASIDE, _COLUMNS = GIVEN
-_Y, _X = "Y.safetensors", "X.safetensors"
+_X = "X.safetensors"
 STATES = "states.safetensors"
 _HELD_OUT = "held_out.safetensors"
 _FACTS = "label_facts.safetensors"
@@ -102,8 +105,8 @@ class Slice:
         return np.flatnonzero(self.fold != fold)
 
 
-class Run(CheckedFolder):
-    """One run folder, and what its stages made.
+class Run(CorpusFolder):
+    """One run folder: what it was given, and what its stages made.
 
     Parameters
     ----------
@@ -120,64 +123,6 @@ class Run(CheckedFolder):
         """Worker threads and processes; None is one per core."""
         return self.config().threads or None
 
-    @cached_property
-    def labels(self) -> LabelSet:
-        """The label set, in its fixed order."""
-        return storage.read_labels(self.verified("corpus", LABELS) / LABELS)
-
-    def train(self) -> Corpus:
-        """The training documents."""
-        return storage.read_corpus(self.verified("corpus", TRAIN) / TRAIN, self.labels)
-
-    def train_texts(self) -> TextsOnDisk:
-        """The texts of the training documents, which are not all in memory at once."""
-        return storage.read_texts(self.verified("corpus", TRAIN) / TRAIN)
-
-    def aside(self) -> Corpus | None:
-        """The documents that were set aside before training, to measure on; None without any."""
-        if _ASIDE not in self.files("corpus"):
-            return None
-        return storage.read_corpus(self.verified("corpus", _ASIDE) / _ASIDE, self.labels)
-
-    @cached_property
-    def labels_are_listed(self) -> bool:
-        """Whether labels come from a list, which some label of no document shows.
-
-        Otherwise they come from the documents: what only new documents carry, the run does not
-        know.
-        """
-        counts, _ = self.train_counts()
-        aside = self.aside()
-        return bool(((counts if aside is None else counts + aside.label_counts) == 0).any())
-
-    def labels_of_aside(self) -> list[int]:
-        """Labels that are in the run only because documents that were set aside carry them.
-
-        Measured as known, these labels doubled the score of a table whose labels are mostly on one
-        document.
-        """
-        if self.labels_are_listed:
-            return []
-        counts, _ = self.train_counts()
-        found: list[int] = np.flatnonzero(counts == 0).tolist()
-        return found
-
-    def columns(self) -> dict[str, Any] | None:
-        """Which columns of a table the documents were taken from; None without a table."""
-        if _COLUMNS not in self.files("corpus"):
-            return None
-        found: dict[str, Any] = storage.read_json(self.verified("corpus", _COLUMNS) / _COLUMNS)
-        return found
-
-    @cached_property
-    def Y(self) -> csr_array:  # noqa: N802 - the notation of the field
-        """Which training document carries which label."""
-        return _matrix(self.verified("corpus", _Y) / _Y)
-
-    def train_counts(self) -> tuple[NDArray[np.int64], int]:
-        """How many training documents carry each label, and how many there are."""
-        return np.bincount(self.Y.indices, minlength=self.Y.shape[1]), self.Y.shape[0]
-
     def features(self) -> TfidfFeatures:
         """The fitted tf-idf."""
         return TfidfFeatures.load(
@@ -190,7 +135,7 @@ class Run(CheckedFolder):
 
     def train_vectors(self) -> csr_array:
         """The tf-idf vectors of the training documents."""
-        return _matrix(self.verified("features", _X) / _X)
+        return read_matrix(self.verified("features", _X) / _X)
 
     def svm(self, fold: Fold = "final") -> OneVsAllSVM:
         """The SVM of all training documents, or of those that are not held out first."""
@@ -212,7 +157,7 @@ class Run(CheckedFolder):
 
     def character_vectors(self) -> csr_array:
         """The tf-idf of the training documents by sequences of characters, where there is one."""
-        return _matrix(self.verified("characters", _X) / _X)
+        return read_matrix(self.verified("characters", _X) / _X)
 
     def held_out_characters(self) -> Ranking | None:
         """How SVMs on characters that have not seen them rank the documents that are held out."""
@@ -275,10 +220,6 @@ class Run(CheckedFolder):
         """Where the encoder is after the stage "classifier" or "encoder"."""
         return self._of_fold(stage, fold)
 
-    def openings(self, length: int) -> tuple[Any, Any]:
-        """Ids of the training documents and the beginnings of their texts, as arrow columns."""
-        return storage.read_openings(self.verified("corpus", TRAIN) / TRAIN, length)
-
     def index(self, name: str) -> LabelIndex:
         """The index of "labels", of their "names" or of "documents"."""
         return LabelIndex.load(self.verified("index", name) / name)
@@ -321,16 +262,6 @@ def in_document_order(rankings: Sequence[Ranking], fold: NDArray[np.int64]) -> R
     return Ranking.concatenate(rankings).take(np.argsort(np.argsort(fold, kind="stable")))
 
 
-def _matrix(path: Path) -> csr_array:
-    matrix: csr_array = read_tensors(path, "matrix")["matrix"]
-    return matrix
-
-
-def write_matrix(path: Path, matrix: csr_array) -> None:
-    """Write a sparse matrix such as Y or X."""
-    write_tensors(path, {"matrix": matrix})
-
-
 def write_characters(folder: Path, final: CharacterSVM, X: csr_array, held_out: Ranking) -> None:
     """Write the SVM on characters, its vectors, and how others rank the documents held out."""
     final.save(folder / "final")
@@ -346,22 +277,3 @@ def write_facts(folder: Path, facts: NDArray[np.float32]) -> None:
 def write_slice(folder: Path, fold: NDArray[np.int64]) -> None:
     """Keep which documents are held out."""
     write_tensors(folder / "slice.safetensors", {"fold": fold})
-
-
-def write_corpus(
-    folder: Path,
-    corpus: Corpus,
-    aside: Corpus | None = None,
-    columns: Mapping[str, Any] | None = None,
-) -> None:
-    """Write the training documents, the label set, and which document carries which label.
-
-    Documents that were set aside and what was taken from a table, where there are such.
-    """
-    storage.write_labels(folder / LABELS, corpus.labels)
-    storage.write_corpus(folder / TRAIN, corpus)
-    write_matrix(folder / _Y, corpus.Y)
-    if aside is not None:
-        storage.write_corpus(folder / _ASIDE, aside)
-    if columns is not None:
-        storage.write_json(folder / _COLUMNS, columns)

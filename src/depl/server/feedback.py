@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 
-from depl.labels.feedback import Decision, Entry
+from depl.labels.decisions import Decision, Entry
 from depl.model.classifier import Classifier
 from depl.server import answers, schemas
 from depl.server.live_model import LiveModel

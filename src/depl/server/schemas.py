@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 from depl.core.errors import ConfigError
 from depl.evaluation.bands import BANDS
 from depl.fusion.aims import parse_threshold
-from depl.labels.feedback import Verdict
+from depl.labels.decisions import Verdict
 
 MAX_TEXTS = 256
 MAX_CHARACTERS = 1_000_000

@@ -25,7 +25,7 @@ _LINE = 16  # floats in a cache line; blocks are padded to whole lines
 _STILL = 3e-3  # a document with a smaller step is skipped until the next full sweep
 _CALM = 0.1  # check the gap once no document changes by more than this
 _INNER = 0.3  # return to all documents when the largest change has shrunk to this share
-_SWEEPS = 10  # at most, over the changing documents between two sweeps over all of them
+_AGAIN = 10  # sweeps at most over the changing documents between two over all of them
 MOST_SWEEPS = 60
 
 
@@ -104,12 +104,7 @@ def solve_block(
             if gap.max() < tol:
                 break
             calm, still = 0.7 * farthest, min(still, 0.05 * farthest)
-        at_start = farthest
-        for _ in range(_SWEEPS):
-            if moving == 0 or farthest < _INNER * at_start:
-                break
-            order = rng.permutation(order[:moving])
-            moving, farthest = duals.sweep(order, still)
+        duals.sweep_again(order[:moving], farthest, rng, still=still, most=_AGAIN)
     return duals.W, gap.astype(np.float32)
 
 
@@ -192,6 +187,36 @@ class Duals:
         rest = (self.documents.norms, order, upper, self.diagonal, np.float32(still))
         moved = _kernels.sweep(*self._arrays, *rest)
         return int(moved[0]), float(moved[1])
+
+    def sweep_again(
+        self,
+        order: NDArray[np.int64],
+        farthest: float,
+        rng: np.random.Generator,
+        *,
+        still: float,
+        most: int,
+    ) -> None:
+        """Sweep over the documents that changed, until the changes are much smaller than at first.
+
+        Parameters
+        ----------
+        order : array of int
+            The documents that the last sweep changed by more than ``still``.
+        farthest : float
+            The largest change in that sweep.
+        rng : Generator
+            Shuffles the documents before every sweep.
+        still, most
+            As in ``sweep``; and how many sweeps at most.
+        """
+        enough = _INNER * farthest
+        for _ in range(most):
+            if not len(order) or farthest < enough:
+                break
+            order = rng.permutation(order)
+            moving, farthest = self.sweep(order, still)
+            order = order[:moving]
 
     def gaps(self) -> NDArray[np.float64]:
         """Each label's duality gap, as a share of its objective; where all documents count once."""

@@ -15,6 +15,16 @@ _PORTION = 4_096  # documents that are weighted at a time
 _PAIRS_WEIGHT = 0.7  # length of a document's vector of pairs, where that of its words is 1
 
 
+def frequencies(counts: csr_array, *, sublinear: bool) -> csr_array:
+    """Term frequencies of counts; 1 + ln(tf) instead of tf if they are sublinear."""
+    tf = counts.astype(np.float32)
+    tf.sort_indices()
+    if sublinear:
+        np.log(tf.data, out=tf.data)
+        tf.data += 1
+    return tf
+
+
 def scale(X: csr_array, factor: NDArray[np.float32], paired: NDArray[np.bool_]) -> csr_array:
     """Multiply the columns by these factors and scale the rows to length 1, in place."""
     # In portions, so that what is in double precision stays small.

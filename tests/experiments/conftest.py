@@ -1,0 +1,33 @@
+"""Scripts of the folder ``experiments``, which import each other by their bare names."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+
+
+@pytest.fixture(scope="module")
+def import_script() -> Iterator[Callable[[str], ModuleType]]:
+    """Imports a script by its name; other tests do not see it."""
+    before = set(sys.modules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(EXPERIMENTS)
+        yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if any(map(_is_script, getattr(sys.modules[name], "__path__", None) or [_file(name)])):
+            del sys.modules[name]
+
+
+def _file(name: str) -> str:
+    return getattr(sys.modules[name], "__file__", None) or ""
+
+
+def _is_script(path: str) -> bool:
+    return Path(path).is_relative_to(EXPERIMENTS)
