@@ -132,6 +132,27 @@ def test_from_redoes_what_is_valid(corpus, tmp_path, undisturbed):
     assert contents(tmp_path / "run") == undisturbed
 
 
+def test_what_the_settings_do_without_is_no_part_and_comes_back(corpus, tmp_path, undisturbed):
+    out = tmp_path / "run"
+    pipeline.fit(corpus, out)
+    assert "characters" in Run(out).fusion().parts_
+    assert "characters" not in events_of(corpus, out, "characters.documents=0")
+    assert not Run(out).has("characters")
+    assert "characters" not in Run(out).fusion().parts_
+    assert Classifier.load(out).predict(corpus.texts[:2]).k == 5
+    again = events_of(corpus, out)
+    assert again["characters"][0] == "kept"
+    assert contents(out) == undisturbed
+
+
+def test_a_setting_for_what_was_set_aside_makes_it_again(corpus, tmp_path):
+    out = tmp_path / "run"
+    pipeline.fit(corpus, out)
+    pipeline.fit(corpus, out, Config.load(overrides=["characters.documents=0"]))
+    again = events_of(corpus, out, "linear.C=2")
+    assert again["characters"][0] == "done"
+
+
 def test_C_is_chosen_on_a_slice_and_the_choice_is_kept(corpus, tmp_path):  # noqa: N802
     config = Config.load(overrides=["linear.C_grid=[0.0001, 1.0]"])
     run = pipeline.fit(corpus, tmp_path / "run", config)

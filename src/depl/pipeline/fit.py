@@ -151,6 +151,8 @@ def fit(
             for stage in (first, *stages):
                 if stage.wanted(config):
                     making.bring_up_to_date(stage)
+                else:
+                    making.set_aside(stage)
                 if stage.name == until:
                     break
                 if side_by_side:
@@ -176,6 +178,7 @@ class _Making:
 
     def bring_up_to_date(self, stage: Stage) -> None:
         """Make a stage unless it is valid."""
+        self._bring_back(stage)
         settings, wanted = stage.settings(self.config), self._fingerprint(stage)
         run, observe = self.run, self.observe
         forced, current = stage.name in self.redone, self._is_current(stage)
@@ -224,6 +227,26 @@ class _Making:
         _logger.info("%s: done in %.1f s%s", stage.name, seconds, remark and f"; {remark}")
         observe(Event(stage.name, "done", remark, seconds))
 
+    def set_aside(self, stage: Stage) -> None:
+        """Take what these settings do without out of the run.
+
+        Its files stay: it is not made again when the settings want it again.
+        """
+        manifest = self.run.manifest()
+        entry = manifest["stages"].pop(stage.name, None)
+        if entry is not None:
+            manifest.setdefault(manifests.SET_ASIDE, {})[stage.name] = entry
+            self.run.write_manifest(manifest)
+
+    def _bring_back(self, stage: Stage) -> None:
+        """Put a stage that was set aside into the run again, if it is what these settings want."""
+        manifest = self.run.manifest()
+        entry = manifest.get(manifests.SET_ASIDE, {}).pop(stage.name, None)
+        if entry is not None:
+            if entry["fingerprint"] == self._fingerprint(stage):
+                manifest["stages"][stage.name] = entry
+            self.run.write_manifest(manifest)
+
     def _make(self, stage: Stage, work: Work) -> str:
         """Make a stage here, on a cluster, or by taking it from who made it; a remark on it."""
         if make_on_cluster(stage, work):
@@ -238,7 +261,10 @@ class _Making:
         """Let another process make the stage that can be made beside others, when it can begin."""
         stage = beside.STAGE
         begun = self.helper is not None or stage.name in self.made
-        if begun or not set(stage.needs) <= set(self.made) or self._is_current(stage):
+        if begun or not set(stage.needs) <= set(self.made):
+            return
+        self._bring_back(stage)
+        if self._is_current(stage):
             return
         self.helper = beside.Beside(self.run, self._scratch(stage))
 

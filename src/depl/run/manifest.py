@@ -6,6 +6,7 @@
     depl             the version that wrote it
     config           the settings the run was last fitted with
     stages           by name: fingerprint, settings, seconds, versions, and its files
+    set_aside        the same of stages that the settings do without, whose files are still there
     checksum         of all the above
 
 It is written twice, as ``manifest.json`` and as a hidden copy from which ``depl fit`` restores it.
@@ -27,6 +28,7 @@ FORMAT_VERSION = 4
 _CONTENTS = 3  # part of every fingerprint: another number where the stages write other files
 
 MANIFEST = "manifest.json"
+SET_ASIDE = "set_aside"
 _COPY = ".manifest.copy.json"
 _CHECKSUM = "checksum"
 _CONFIG = "config.json"  # where format 3 has the settings
