@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from depl import api
-from depl.core.corpus import Label
+from depl.core.corpus import Corpus, Label, LabelSet
 from depl.core.errors import ConfigError, RunError
 from depl.labels.decisions import Decision
 from depl.labels.feedback import FeedbackStore
@@ -381,6 +381,22 @@ def test_a_run_without_documents_cannot_be_continued(tmp_path):
     Run(tmp_path).write_manifest({"stages": {}})
     with pytest.raises(RunError, match="cannot be continued without its corpus"):
         pipeline.fit(None, tmp_path, Config())
+
+
+@pytest.mark.parametrize(
+    ("texts", "warned"),
+    [
+        (["Verordnung über den Wein", "Beihilfen für die Lagerung von Butter"], True),
+        (["Council Regulation on wine", "Aid for the storage of butter"], False),
+    ],
+)
+def test_who_gives_the_english_encoder_other_languages_is_warned(texts, warned, tmp_path, caplog):
+    labels = LabelSet([Label("1", "a"), Label("2", "b")])
+    ids = [str(i) for i in range(20)]
+    corpus = Corpus.from_rows(ids, texts * 10, [[0], [1]] * 10, labels)
+    config = Config.load("small-gpu", ["threads=1"])
+    pipeline.fit(corpus, tmp_path / "run", config, until="documents")
+    assert ("English only" in caplog.text) == warned
 
 
 def test_an_encoder_that_is_not_there_is_told_before_any_work(corpus, tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from depl.core import executor
 from depl.core.corpus import Dataset
 from depl.core.errors import ConfigError, CorpusError, DeplError, MissingExtraError, NotFittedError
 from depl.core.workers import map_in_processes
-from depl.sparse import counting
+from depl.sparse import counting, writing
 from depl.sparse.languages import fold
 from depl.sparse.renewal import Renewal
 from depl.sparse.tfidf import TfidfFeatures
@@ -61,7 +61,7 @@ def test_plain_words_give_what_scikit_learn_gives(texts, others, min_df, max_df,
     ours = plain(**knobs)
     theirs = TfidfVectorizer(
         preprocessor=fold,
-        tokenizer=lambda text: [word.casefold() for word in re.findall(r"\w\w+", text)],
+        tokenizer=lambda text: [word.casefold() for word in writing.words(text)],
         token_pattern=None,
         **knobs,
     )
@@ -138,10 +138,17 @@ def test_language_is_found_once_and_kept_with_the_run(tmp_path: Path):
 
 
 def test_words_of_a_language_without_lemmas_are_taken_as_they_are(caplog):
+    korean = TfidfFeatures(min_df=1, max_df=1.0).fit(["유럽 연합의 포도주 규정", "우유 생산"])
+    assert korean.language_ == "none"
+    assert "no lemmas" in caplog.text
+    assert korean.stop_terms() == frozenset()
+
+
+def test_a_language_without_spaces_has_no_lemmas_to_miss(caplog):
     chinese = TfidfFeatures(min_df=1, max_df=1.0).fit(["欧盟关于葡萄酒的规定", "牛奶生产"])
     assert chinese.language_ == "none"
-    assert "no lemmas" in caplog.text
-    assert chinese.stop_terms() == frozenset()
+    assert not caplog.text
+    assert {"葡萄", "萄酒"} <= set(chinese.terms_)
 
 
 def test_stop_terms_are_words_of_grammar_and_their_lemmas():
@@ -492,7 +499,7 @@ def test_words_in_order_are_those_of_a_plain_look(texts, others):
     found = features.words_in_order(others)
     assert len(found) == len(others)
     for i, text in enumerate(others):
-        words = [x.casefold() for x in re.findall(r"\w\w+", fold(text))]
+        words = [x.casefold() for x in writing.words(fold(text))]
         expected = [place.get(x, -1) for x in words if x not in silent]
         assert found.terms[found.ends[i] : found.ends[i + 1]].tolist() == expected
         assert found.take(np.array([i])).terms.tolist() == expected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -133,7 +133,7 @@ def _matched(head: str, matches: Sequence[Match]) -> Iterator[tuple[str, Text]]:
 
 def _passages(text: str, matches: Sequence[Match]) -> Iterator[Text]:
     """The text around the matches, with them highlighted; in a pipe they are put in « »."""
-    spans = sorted({span for match in matches for span in match.spans})
+    spans = _joined({span for match in matches for span in match.spans})
     if not spans:
         return
     windows: list[list[int]] = []
@@ -160,6 +160,17 @@ def _passages(text: str, matches: Sequence[Match]) -> Iterator[Text]:
         yield line + Text(" …" if last < len(text) else "")
     if len(windows) > _PASSAGES:
         yield Text(f"and {count(len(windows) - _PASSAGES, 'more passage')}", "dim")
+
+
+def _joined(spans: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same in order, those that overlap as one: terms do where words have no spaces."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start < joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def _unbroken(text: str) -> str:

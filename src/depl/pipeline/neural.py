@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -35,6 +36,9 @@ from depl.neural.training import Outcome, Schedule, Validation, train
 from depl.pipeline.work import Work
 from depl.run.config import AttentionConfig, ClassifierConfig, Config, RetrievalConfig
 from depl.run.folder import FOLDS, STATES, Fold, Run
+from depl.sparse.languages import NONE, find_language
+
+_logger = logging.getLogger("depl.neural")
 
 _TEXTS_OF: dict[Fold, str] = {"final": "descriptions", "held_out": "held_out"}
 _BEST = 5  # labels per document that decide when to stop
@@ -54,8 +58,24 @@ def make_negatives(work: Work) -> None:
 
 def make_documents(work: Work) -> None:
     """Token ids of the training documents; with a frozen encoder, its states of them."""
-    longest = work.config.encoder.max_tokens
-    _keep_texts(work, {work.folder: work.run.train().texts}, longest, "document")
+    texts = work.run.train().texts
+    _warn_of_language(work.config.encoder.name, texts)
+    _keep_texts(work, {work.folder: texts}, work.config.encoder.max_tokens, "document")
+
+
+def _warn_of_language(encoder: str, texts: Sequence[str]) -> None:
+    """The encoder that comes with depl knows one language."""
+    if encoder != encoder_files.DEFAULT_ENCODER:
+        return
+    language = find_language(texts)
+    if language not in ("en", NONE):
+        _logger.warning(
+            "The texts seem to be in the language %r, but the encoder %s has read English only. "
+            "A multilingual one finds more; encoder.name takes any of the Hugging Face hub, or a "
+            "folder.",
+            language,
+            encoder,
+        )
 
 
 def make_label_texts(work: Work) -> None:

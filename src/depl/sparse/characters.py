@@ -25,6 +25,7 @@ from depl.core.tensors import read_tensors, write_tensors
 from depl.sparse.label_tree import load_linear
 from depl.sparse.svm import OneVsAllSVM
 from depl.sparse.weighting import idf, scale
+from depl.sparse.writing import SIGNS
 
 DEPTH = 100  # labels that it ranks at most, however deep the fusion goes
 _LONG = 4  # characters in a sequence
@@ -34,7 +35,7 @@ LEAST_DOCUMENTS = 2  # that a sequence is in
 _TOGETHER = 500  # texts that are counted at a time
 _BITS = 16  # of a character in the number of its sequence
 _FILE = "characters.safetensors"
-_BETWEEN = re.compile(r"[\W_]+")
+_BETWEEN = re.compile(rf"(?:[^\w{SIGNS}]|_)+")
 
 Numbers = NDArray[np.uint64]
 

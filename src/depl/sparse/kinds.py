@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from depl.core.texts import title_of
-from depl.sparse.words import WORD
+from depl.sparse.writing import words as words_of
 
 _SHORT = 300  # words of a text on average, up to which pairs are terms
 _FEW = 3_000_000  # words of all texts together, likewise
@@ -33,7 +33,7 @@ def some_of(texts: Sequence[str]) -> Sequence[str]:
 
 def are_short(some: Sequence[str], n: int) -> bool:
     """Whether n texts have few words, each and together, by a sample of them."""
-    words = sum(len(WORD.findall(text)) for text in some) / max(1, len(some))
+    words = sum(len(words_of(text)) for text in some) / max(1, len(some))
     return words <= min(_SHORT, _FEW / max(1, n))
 
 

@@ -29,6 +29,9 @@ from depl.sparse.counting import (
 )
 from depl.sparse.words import Analyzer, Counter, counter, pair, terms_in_place
 
+# Languages without spaces between words: their characters are counted (``writing``).
+_WITHOUT_LEMMAS = ("ja", "km", "lo", "my", "th", "zh")
+
 _logger = logging.getLogger("depl.sparse")
 
 
@@ -127,6 +130,8 @@ def _stop_terms(analyzer: Analyzer, language: str) -> frozenset[str]:
 def language_of(texts: Sequence[str], analyzer: Analyzer) -> str:
     """The language that most texts are in, or none where the analyzer has no lemmas for it."""
     found = languages.find_language(texts)
+    if analyzer == "simplemma" and found in _WITHOUT_LEMMAS:
+        return languages.NONE
     if analyzer == "simplemma" and not languages.has_lemmas(found):
         _logger.warning(
             "The texts seem to be in the language %r, for which simplemma has no lemmas: words "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +14,9 @@ from scipy.sparse import csr_array
 
 from depl.core.errors import ConfigError, MissingExtraError
 from depl.sparse.languages import fold, origins
+from depl.sparse.writing import begins_with_word, words, words_in_place
 
 Analyzer = Literal["simplemma", "spacy", "words"]
-
-WORD = re.compile(r"\w\w+")
-
 
 Counter = Callable[[Sequence[str]], tuple[list[str], csr_array]]
 """From texts to their distinct words and documents x words counts."""
@@ -39,7 +36,7 @@ def count_lower_cased(
     texts: Sequence[str], *, pairs: bool, in_order: bool = False
 ) -> tuple[list[str], csr_array]:
     """Distinct lower-cased words of the texts, and pairs; and documents x words counts."""
-    return _count((WORD.findall(fold(text)) for text in texts), pairs, in_order)
+    return _count((words(fold(text)) for text in texts), pairs, in_order)
 
 
 def pair(first: str, second: str) -> str:
@@ -60,7 +57,7 @@ class SpacyCounter:
         composed = [unicodedata.normalize("NFC", text) for text in texts]
         nlp = load_for(self.language, *composed)
         documents = nlp.pipe(composed, batch_size=64)
-        lemmas = ([fold(t.lemma_) for t in doc if WORD.match(t.text)] for doc in documents)
+        lemmas = ([fold(t.lemma_) for t in doc if begins_with_word(t.text)] for doc in documents)
         return _count(lemmas, self.pairs, self.in_order)
 
 
@@ -99,9 +96,9 @@ def _count(
     documents: Iterator[list[str]], pairs: bool, in_order: bool
 ) -> tuple[list[str], csr_array]:
     if pairs:
-        documents = (words + [pair(a, b) for a, b in pairwise(words)] for words in documents)
+        documents = (found + [pair(a, b) for a, b in pairwise(found)] for found in documents)
     position: defaultdict[str, int] = defaultdict(count().__next__)
-    rows = [np.fromiter(map(position.__getitem__, words), np.int32) for words in documents]
+    rows = [np.fromiter(map(position.__getitem__, found), np.int32) for found in documents]
     indptr = np.zeros(len(rows) + 1, np.int64)
     np.cumsum([len(row) for row in rows], out=indptr[1:])
     indices = np.concatenate(rows) if rows else np.empty(0, np.int32)
@@ -123,14 +120,14 @@ def terms_in_place(
     ``terms_of`` gives the terms of lower-cased words; spaCy gives those of the words in the text.
     """
     if analyzer == "spacy":
-        tokens = [t for t in load_for(language, text)(text) if WORD.match(t.text)]
+        tokens = [t for t in load_for(language, text)(text) if begins_with_word(t.text)]
         return [(fold(t.lemma_), t.idx, t.idx + len(t.text)) for t in tokens]
     folded = fold(text)
-    found = [(m[0], m.start(), m.end()) for m in WORD.finditer(folded)]
+    found = list(words_in_place(folded))
     forms = list(dict.fromkeys(form for form, _, _ in found))
     term_of = dict(zip(forms, terms_of(forms), strict=True))
-    words = [(term_of[form], start, end) for form, start, end in found]
+    placed = [(term_of[form], start, end) for form, start, end in found]
     if folded == text.lower() and len(folded) == len(text):
-        return words
+        return placed
     origin = origins(text)
-    return [(term, origin[a][0], origin[b - 1][1]) for term, a, b in words]
+    return [(term, origin[a][0], origin[b - 1][1]) for term, a, b in placed]

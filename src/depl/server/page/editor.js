@@ -107,10 +107,12 @@ export class Editor {
     const pieces = [];
     let last = 0;
     for (const { start, end, strength } of [...spans].sort((a, b) => a.start - b.start)) {
-      if (start < last) continue;
-      pieces.push(text.slice(last, start));
+      if (end <= last) continue;
+      // Terms overlap where words have no spaces between them.
+      const first = Math.max(start, last);
+      pieces.push(text.slice(last, first));
       const about = { class: `lit-${strength}`, "data-start": start };
-      pieces.push(h("mark", about, text.slice(start, end)));
+      pieces.push(h("mark", about, text.slice(first, end)));
       last = end;
     }
     pieces.push(`${text.slice(last)}\n`);
