@@ -4,9 +4,9 @@ r"""What it is worth that words are found in writing without spaces (``depl.spar
 
 needs Debian with apt. Documents are the translated descriptions of the packages of debtags, and
 labels their tags; 1,000 at random, or a fifth, judge. For each language there is a row with words
-as they are found, and one with every run of letters for a word (``\w\w+``): of the SVM alone, and of all parts. The
-SVM on characters, a part of runs on at most 10,000 documents, reads phrases, too; the last column
-is without it, as in larger runs.
+as they are found, and one with every run of letters for a word: of the SVM alone, and of all parts.
+The SVM on characters, a part of runs on at most 10,000 documents, reads phrases, too; the last
+columns are without it, as in larger runs.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from debian_corpora import apt_list, paragraphs
 
 import depl
+from debian_corpora import apt_list, paragraphs
 from depl.evaluation.scores import evaluate
 from depl.sparse import words, writing
 
