@@ -18,6 +18,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from depl.core.errors import CorpusError
 from depl.readers import encodings
 from depl.readers.delimiters import sniff
 from depl.readers.files import Source
@@ -196,6 +197,48 @@ def test_the_first_filled_sheet_is_read(tmp_path: Path):
     rows = list(table.rows(HEADER))
     assert rows[0] == (4, {"Nr": 1, "Titel": "Wein", "Abstract": 2.5, "Schlagwörter": "a"})
     assert rows[1] == (6, {"Nr": 2, "Titel": None, "Abstract": True, "Schlagwörter": "b; c"})
+
+
+def workbook(path: Path, **sheets: list[list[object]]) -> Path:
+    with xlsxwriter.Workbook(path) as book:
+        for name, rows in sheets.items():
+            sheet = book.add_worksheet(name)
+            for number, row in enumerate(rows):
+                sheet.write_row(number, 0, row)
+    return path
+
+
+COVER = [["Bestand der Bücherei Köln, Stand März"], [], ["Zuständig:", "Frau Müller"]]
+
+
+def test_a_cover_and_sums_are_no_tables(tmp_path: Path):
+    path = tmp_path / "t.xlsx"
+    workbook(path, Deckblatt=COVER, Titel=[HEADER, *ROWS * 3], Summen=[["Summe", 9]])
+    described, found = contents(path)
+    assert described == "sheet 'Titel' (not read: Deckblatt, Summen)"
+    assert found == [HEADER, *[[cell or None for cell in row] for row in ROWS * 3]]
+
+
+def test_of_two_tables_the_first_is_read_unless_another_is_asked_for(tmp_path: Path):
+    path = workbook(tmp_path / "t.xlsx", **{"2025": [HEADER, *ROWS[:1]], "2026": [HEADER, *ROWS]})
+
+    def read(asked: str | None, before: str | None = None) -> str:
+        source = Source(path, Problems())
+        source.sheet, source.sheet_before = asked, before
+        table = open_table(source)
+        assert isinstance(table, Table)
+        return table.described
+
+    assert read(None) == "sheet '2025' (not read: 2026)"
+    assert read("2026") == read(None, "2026") == "sheet '2026' (not read: 2025)"
+    assert read(None, "2027") == read(None)
+    with pytest.raises(CorpusError, match=r"no sheet '2027'. Its sheets are: 2025, 2026\."):
+        read("2027")
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    source = Source(tmp_path / "t.csv", Problems())
+    source.sheet = "2026"
+    with pytest.raises(CorpusError, match=r"t\.csv has no sheets"):
+        open_table(source)
 
 
 @pytest.mark.parametrize(

@@ -6,42 +6,66 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from depl.core.apart import EndedError, call_apart
-from depl.core.errors import MissingExtraError
+from depl.core.display import listing
+from depl.core.errors import CorpusError, MissingExtraError
 from depl.readers.files import Source, bare_suffix
 from depl.readers.limits import check_sheets, check_zip
 from depl.readers.lines import reason
 from depl.readers.problems import Kind
+from depl.readers.spellings import sameness
 
 Cell = str | int | float | bool | None
 
 
-def sheet_rows(source: Source) -> tuple[str, list[tuple[int, list[Cell]]]]:
-    """The name of the first sheet with anything in it, and its rows with their numbers.
+_A_TABLE = 0.1  # of the text of the fullest sheet: one with less is a cover, or a sum
+
+
+class Sheet(NamedTuple):
+    """A sheet that is read: its name, those of the others with anything in them, and its rows."""
+
+    name: str
+    others: Sequence[str]
+    rows: list[tuple[int, list[Cell]]]
+
+
+def read_sheet(source: Source) -> Sheet:
+    """The sheet that is asked for, or was taken before, or that looks like the table.
 
     Blank rows are left out. A file that cannot be read is a fatal problem, and has no rows.
     """
+    nothing = Sheet("", (), [])
     if find_spec("python_calamine") is None:
         raise MissingExtraError("python-calamine", "excel", f"Reading {source.name}")
     if source.path is None or bare_suffix(source.path) != source.path.suffix:
         detail = "a spreadsheet is compressed inside, so it must be a plain file"
         source.report(Kind.UNREADABLE, 0, detail)
-        return "", []
+        return nothing
     try:
-        found = call_apart(first_sheet, str(source.path.absolute()))
+        path = str(source.path.absolute())
+        found = call_apart(chosen_sheet, path, source.sheet, source.sheet_before)
     except EndedError as error:
         found = {"unreadable": str(error)}
     if "unreadable" in found:
         detail = f"not a spreadsheet that can be opened: {found['unreadable']}"
         source.report(Kind.UNREADABLE, 0, detail)
-        return "", []
-    return found["name"], [(number, cells) for number, cells in found["rows"]]
+        return nothing
+    if "sheets" in found:
+        raise CorpusError(
+            f"{source.name} has no sheet {source.sheet!r}. Its sheets are: "
+            f"{listing(found['sheets'])}."
+        )
+    rows = [(number, cells) for number, cells in found["rows"]]
+    return Sheet(found["name"], found["others"], rows)
 
 
-def first_sheet(_: bytes, path: str) -> dict[str, Any]:
-    """Name and rows of the first sheet with anything in it, or why there are none.
+def chosen_sheet(_: bytes, path: str, asked: str | None, before: str | None) -> dict[str, Any]:
+    """Name and rows of a sheet, and the names of the others; or why there are none.
+
+    Workbooks begin with a cover and end with sums. Unless a sheet is asked for, or one is there
+    that was taken before, it is the first with at least a tenth of the text of the fullest.
 
     Files come from anybody, and calamine is compiled: this is called in a process of its own.
     """
@@ -51,17 +75,32 @@ def first_sheet(_: bytes, path: str) -> dict[str, Any]:
         check_zip(Path(path))
         check_sheets(Path(path))
         with CalamineWorkbook.from_path(path) as book:
+            known = {sameness(name): name for name in reversed(book.sheet_names)}
+            if asked is not None and sameness(asked) not in known:
+                return {"sheets": book.sheet_names}
+            wanted = known.get(sameness(asked or before or ""))
+            sheets = {}
             for name in book.sheet_names:
                 # The empty area stays: rows keep the numbers that the spreadsheet shows.
                 rows = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
-                found = list(_filled(rows))
-                if found:
-                    return {"name": name, "rows": found}
+                sheets[name] = list(_filled(rows))
     except MemoryError:
         raise
     except BaseException as error:  # calamine's own, those of zipfile, and panics of Rust
         return {"unreadable": reason(error)}
-    return {"name": "", "rows": []}
+    filled = [name for name, rows in sheets.items() if rows]
+    if wanted is None:
+        sizes = {name: _size(sheets[name]) for name in filled}
+        least = _A_TABLE * max(sizes.values(), default=0)
+        wanted = next((name for name in filled if sizes[name] >= least), "")
+    others = [name for name in filled if name != wanted]
+    return {"name": wanted, "others": others, "rows": sheets.get(wanted, [])}
+
+
+def _size(rows: Sequence[tuple[int, Sequence[Cell]]]) -> int:
+    """Characters in the texts of a sheet; a row of a table fills more than one cell."""
+    tables = (cells for _, cells in rows if sum(cell is not None for cell in cells) > 1)
+    return sum(len(cell) for cells in tables for cell in cells if isinstance(cell, str))
 
 
 def _filled(rows: Sequence[Sequence[object]]) -> Iterator[tuple[int, list[Cell]]]:
