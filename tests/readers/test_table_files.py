@@ -219,6 +219,21 @@ def test_a_cover_and_sums_are_no_tables(tmp_path: Path):
     assert found == [HEADER, *[[cell or None for cell in row] for row in ROWS * 3]]
 
 
+def test_columns_that_are_known_tell_which_sheet_is_the_table(tmp_path: Path):
+    codes = [["Code", "Bedeutung"], *[[f"A{i}", "eine lange Erläuterung " * 9] for i in range(9)]]
+    path = workbook(tmp_path / "t.xlsx", Codes=codes, Titel=[HEADER, *ROWS])
+
+    def read(*columns: str) -> str:
+        source = Source(path, Problems())
+        source.columns_before = columns
+        table = open_table(source)
+        assert isinstance(table, Table)
+        return table.described
+
+    assert read() == read("Text") == "sheet 'Codes' (not read: Titel)"
+    assert read("Text", "ABSTRACT") == "sheet 'Titel' (not read: Codes)"
+
+
 def test_of_two_tables_the_first_is_read_unless_another_is_asked_for(tmp_path: Path):
     path = workbook(tmp_path / "t.xlsx", **{"2025": [HEADER, *ROWS[:1]], "2026": [HEADER, *ROWS]})
 

@@ -332,7 +332,7 @@ def test_a_token_that_was_asked_for_shows_what_it_allows(
         asking.get_by_label("Token").fill("s" * 20)
         asking.get_by_role("button", name="Continue").click()
         expect(page.locator("#visitor")).to_have_text("anna")
-        expect(page.get_by_role("button", name="Forget token")).to_be_attached()
+        expect(page.get_by_role("button", name="Sign out")).to_be_attached()
         expect(page.locator("#add")).to_have_attribute("hidden", "")
         expect(review).to_be_visible(visible=role is Role.FEEDBACK)
         chip = "Feedback only" if role is Role.FEEDBACK else "Read-only"

@@ -79,6 +79,11 @@ class Columns:
         return list(dict.fromkeys((*self.text, *self.labels, *filter(None, [self.id]))))
 
     @property
+    def names(self) -> list[str]:
+        """Every column, and the parts of those that may be several between commas."""
+        return [*self.all, *(part for name in self.all if "," in name for part in name.split(","))]
+
+    @property
     def text_said(self) -> str:
         """The text in words."""
         return " + ".join(self.text)

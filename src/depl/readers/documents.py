@@ -118,6 +118,7 @@ class Documents:
             for source in found:
                 source.sheet = columns.sheet if columns else None
                 source.sheet_before = kept.sheet if kept else None
+                source.columns_before = (columns and columns.names) or (kept or OWN).names
             self._sources += found
             if Path(name).is_dir():
                 self._in_folders.update(found)

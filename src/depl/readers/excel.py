@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from depl.readers.spellings import sameness
 Cell = str | int | float | bool | None
 
 
-_A_TABLE = 0.1  # of the text of the fullest sheet: one with less is a cover, or a sum
+_A_TABLE = 0.3  # of the text of the fullest sheet: one with less is a cover, or a sum
 
 
 class Sheet(NamedTuple):
@@ -45,7 +46,9 @@ def read_sheet(source: Source) -> Sheet:
         return nothing
     try:
         path = str(source.path.absolute())
-        found = call_apart(chosen_sheet, path, source.sheet, source.sheet_before)
+        found = call_apart(
+            chosen_sheet, path, source.sheet, source.sheet_before, list(source.columns_before)
+        )
     except EndedError as error:
         found = {"unreadable": str(error)}
     if "unreadable" in found:
@@ -61,11 +64,14 @@ def read_sheet(source: Source) -> Sheet:
     return Sheet(found["name"], found["others"], rows)
 
 
-def chosen_sheet(_: bytes, path: str, asked: str | None, before: str | None) -> dict[str, Any]:
+def chosen_sheet(
+    _: bytes, path: str, asked: str | None, before: str | None, columns: Sequence[str]
+) -> dict[str, Any]:
     """Name and rows of a sheet, and the names of the others; or why there are none.
 
     Workbooks begin with a cover and end with sums. Unless a sheet is asked for, or one is there
-    that was taken before, it is the first with at least a tenth of the text of the fullest.
+    that was taken before, it is one with some of these columns, if there is any; and of several the
+    first with a good part of the text of the fullest.
 
     Files come from anybody, and calamine is compiled: this is called in a process of its own.
     """
@@ -90,17 +96,29 @@ def chosen_sheet(_: bytes, path: str, asked: str | None, before: str | None) -> 
         return {"unreadable": reason(error)}
     filled = [name for name, rows in sheets.items() if rows]
     if wanted is None:
-        sizes = {name: _size(sheets[name]) for name in filled}
+        names = set(map(sameness, columns))
+        fitting = [name for name in filled if names & _header(sheets[name])] or filled
+        sizes = {name: _size(sheets[name]) for name in fitting}
         least = _A_TABLE * max(sizes.values(), default=0)
-        wanted = next((name for name in filled if sizes[name] >= least), "")
+        wanted = next((name for name in fitting if sizes[name] >= least), "")
     others = [name for name in filled if name != wanted]
     return {"name": wanted, "others": others, "rows": sheets.get(wanted, [])}
 
 
+def _table(rows: Sequence[tuple[int, Sequence[Cell]]]) -> Iterator[Sequence[Cell]]:
+    """The cells of rows with more than one: the names of the columns come first."""
+    filled = ([cell for cell in cells if cell is not None] for _, cells in rows)
+    return (cells for cells in filled if len(cells) > 1)
+
+
+def _header(rows: Sequence[tuple[int, Sequence[Cell]]]) -> set[str]:
+    return {sameness(str(cell)) for cell in next(_table(rows), [])}
+
+
 def _size(rows: Sequence[tuple[int, Sequence[Cell]]]) -> int:
-    """Characters in the texts of a sheet; a row of a table fills more than one cell."""
-    tables = (cells for _, cells in rows if sum(cell is not None for cell in cells) > 1)
-    return sum(len(cell) for cells in tables for cell in cells if isinstance(cell, str))
+    """Characters in the texts of a table, without the names of its columns."""
+    below = islice(_table(rows), 1, None)
+    return sum(len(cell) for cells in below for cell in cells if isinstance(cell, str))
 
 
 def _filled(rows: Sequence[Sequence[object]]) -> Iterator[tuple[int, list[Cell]]]:

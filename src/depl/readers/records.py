@@ -92,6 +92,7 @@ def load(
     for split in splits:
         source = Source(layout.splits[split], problems, encoding=encoding)
         source.sheet, source.sheet_before = asked.sheet, kept.sheet if kept else None
+        source.columns_before = asked.names or (kept.names if kept else ())
         made_id = partial("{}-{}".format, split)
         unused: tuple[str, ...] = ()
         if opened is None and is_marc(source, format):

@@ -37,6 +37,20 @@ export function trainedOn({ training_documents: n }) {
 
 export const labelAddress = (id) => `#label/${encodeURIComponent(id)}`;
 
+/** Where a label's own name lacks a word that was searched: the other name that has most of them. */
+export function otherNameWith({ name, alt_names: others = [] }, search) {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const has = (one) => words.filter((word) => one.toLowerCase().includes(word)).length;
+  const best = others.reduce((a, b) => (has(b) > has(a) ? b : a), name);
+  return best === name ? null : best;
+}
+
+/** Whether a description says more than the label's names do; without any, it is made of them. */
+export function saysMore({ name, alt_names: others = [], description }) {
+  const names = new Set([name, ...others].join(" ").split(/\s+/));
+  return description.split(/\s+/).some((word) => word && !names.has(word));
+}
+
 /** Calls `act` once there has been no further call for `wait` milliseconds. */
 export function debounced(act, wait) {
   let timer;
