@@ -139,6 +139,20 @@ def test_too_many_wrong_tokens_are_called_that(visit: Opener, address: str) -> N
     expect(page.locator("#review-end")).to_contain_text("Too many wrong tokens")
 
 
+def test_why_a_decision_was_not_kept_is_said(visit: Opener, address: str) -> None:
+    page = visit(address, expected=("500",))
+    reason = "feedback.sqlite cannot be written (disk full). Free some space."
+    page.route(
+        re.compile("/v1/feedback$"),
+        lambda route: route.fulfill(status=500, json={"error": {"message": reason}}),
+    )
+    page.get_by_label("Document", exact=True).fill(WINE)
+    verdict(page, "2560", "accepted").click()
+    expect(page.locator("#toast")).to_contain_text(
+        f"The decision about “wine” was not kept. {reason}"
+    )
+
+
 def test_keys_bring_the_focus_back_before_they_decide(visit: Opener, address: str) -> None:
     page = visit(f"{address}#review")
     expect(page.locator("button.label").first).to_be_focused()

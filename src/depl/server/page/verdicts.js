@@ -154,7 +154,8 @@ export class Verdicts extends EventTarget {
     } catch (error) {
       if (before) given.set(label.id, before);
       const again = () => this.decide(label, verdict, key);
-      const lost = `${error.title} The decision about “${label.name}” was not kept.`;
+      const why = error.status === 500 ? ` ${error.message}` : ""; // such as a disk that is full
+      const lost = `${error.title} The decision about “${label.name}” was not kept.${why}`;
       toast(error.retry ? lost : wording(error), { name: "Try again", act: again });
     }
     this.#waiting.delete(label.id);
