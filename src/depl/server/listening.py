@@ -39,7 +39,8 @@ def listen(host: str, port: int) -> socket.socket:
                 f"choose another --port (0 finds a free one)."
             ) from error
         # Python adds to what the system says; of names it says it alone.
-        why = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or error
+        number = error.errno or 0
+        why = os.strerror(number) if number > 0 else error.strerror or error
         raise ConfigError(
             f"Cannot listen at {host}, port {port}: {why}. Choose another --port (0 finds a free "
             f"one) or --host."
