@@ -166,6 +166,9 @@ def test_keys_bring_the_focus_back_before_they_decide(visit: Opener, address: st
     second.evaluate("button => button.blur()")
     page.keyboard.press("ArrowDown")
     expect(second).to_be_focused()
+    page.get_by_text("Keyboard").click()
+    page.keyboard.press("ArrowUp")
+    expect(second).to_be_focused()
 
 
 def test_labels_are_found_by_what_they_are_called_first(visit: Opener, address: str) -> None:

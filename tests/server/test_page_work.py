@@ -209,6 +209,8 @@ def test_documents_are_reviewed_with_the_keyboard_alone(
     expect(page.locator("button.label").first).to_be_focused()
     page.keyboard.press("d")
     expect(page.locator("#review-end")).to_contain_text("All done: 2 documents reviewed, 1 skipped")
+    back = page.locator("#review-end").get_by_role("link", name="Back to your documents")
+    expect(back).to_have_attribute("href", "#documents")
     entries = FeedbackStore(run).history(limit=2)
     assert [x.verdict for x in entries] == ["added", "accepted"]
     assert {x.document for x in entries} <= {number for number, _ in ROWS}

@@ -114,8 +114,12 @@ export class Review {
     ];
     const finished = [
       h("p", { class: "lead" }, `All done: ${plural(done, "document")} reviewed, ${count(skipped)} skipped.`),
-      h("p", {}, "What you decided is kept. The run learns from it with ", h("code", {}, "depl learn RUN"), "."),
+      h("p", {}, "What you decided is kept. Whoever runs the service lets the run learn from it with ", h("code", {}, "depl learn RUN"), ", unless it does so by itself."),
     ];
+    if (!$("nav-documents").hidden) {
+      const list = h("a", { href: "#documents" }, "Back to your documents");
+      finished.push(h("p", {}, list, ": they have the labels that you decided about, to take with you as CSV or JSON."));
+    }
     this.#showInstead(total ? finished : empty);
   }
 
@@ -186,7 +190,9 @@ export class Review {
       b: () => this.#back(),
       "/": () => $("attach").focus(),
     };
-    if (event.target === document.body) acts.arrowdown = acts.arrowup = () => this.#list.focusStop();
+    if (!event.target.closest("#list, #text, input")) {
+      acts.arrowdown = acts.arrowup = () => this.#list.focusStop();
+    }
     const act = acts[event.key.toLowerCase()];
     if (!act || !mayDecide() || this.#busy) return; // what is typed is meant for the next document
     event.preventDefault();
