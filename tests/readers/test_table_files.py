@@ -219,6 +219,28 @@ def test_a_cover_and_sums_are_no_tables(tmp_path: Path):
     assert found == [HEADER, *[[cell or None for cell in row] for row in ROWS * 3]]
 
 
+@pytest.mark.parametrize(
+    "groups",
+    [
+        ["Titelangaben", None, None, "Erschließung"],
+        ["Nr", "Titelangaben", None, "Schlagwörter"],  # the others stand in merged rows
+        [None, "Titelangaben", None, "Erschließung"],
+    ],
+)
+def test_groups_above_the_names_of_columns_are_passed_over(tmp_path: Path, groups: list[object]):
+    names = [None if name in groups else name for name in HEADER]
+    path = workbook(tmp_path / "t.xlsx", Titel=[["Neuzugänge"], [], groups, names, *ROWS])
+    _, found = contents(path)
+    assert found == [HEADER, *[[cell or None for cell in row] for row in ROWS]]
+
+
+def test_a_column_without_a_name_makes_no_group_of_the_names(tmp_path: Path):
+    rows = [["Nr", "Titel", None, "Schlagwörter"], ["A", "Wein", "Text", "a"], *ROWS]
+    _, found = contents(workbook(tmp_path / "t.xlsx", Titel=rows))
+    assert found[0] == ["Nr", "Titel", "column 3", "Schlagwörter"]
+    assert found[1] == rows[1]
+
+
 def test_columns_that_are_known_tell_which_sheet_is_the_table(tmp_path: Path):
     codes = [["Code", "Bedeutung"], *[[f"A{i}", "eine lange Erläuterung " * 9] for i in range(9)]]
     path = workbook(tmp_path / "t.xlsx", Codes=codes, Titel=[HEADER, *ROWS])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time
 from importlib.util import find_spec
-from itertools import islice
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from depl.core.apart import EndedError, call_apart
 from depl.core.display import listing
 from depl.core.errors import CorpusError, MissingExtraError
+from depl.readers.column_names import role_of
 from depl.readers.files import Source, bare_suffix
 from depl.readers.limits import check_sheets, check_zip
 from depl.readers.lines import reason
@@ -19,8 +20,10 @@ from depl.readers.problems import Kind
 from depl.readers.spellings import sameness
 
 Cell = str | int | float | bool | None
+Rows = list[tuple[int, list[Cell]]]
 
 
+_NAME = 6  # words of a column's name, at most, where it stands below a group of columns
 _A_TABLE = 0.3  # of the text of the fullest sheet: one with less is a cover, or a sum
 
 
@@ -29,7 +32,7 @@ class Sheet(NamedTuple):
 
     name: str
     others: Sequence[str]
-    rows: list[tuple[int, list[Cell]]]
+    rows: Rows
 
 
 def read_sheet(source: Source) -> Sheet:
@@ -105,19 +108,41 @@ def chosen_sheet(
     return {"name": wanted, "others": others, "rows": sheets.get(wanted, [])}
 
 
-def _table(rows: Sequence[tuple[int, Sequence[Cell]]]) -> Iterator[Sequence[Cell]]:
-    """The cells of rows with more than one: the names of the columns come first."""
-    filled = ([cell for cell in cells if cell is not None] for _, cells in rows)
-    return (cells for cells in filled if len(cells) > 1)
+def from_header(rows: Rows) -> Rows:
+    """The rows from the one with the names of the columns on.
+
+    A title above the table fills one cell. Groups of columns, in merged cells, stand above the
+    names of some columns, or of all; what they leave blank is filled by the row below them.
+    """
+    first = next((i for i, (_, cells) in enumerate(rows) if _count(cells) > 1), 0)
+    found = rows[first:]
+    if len(found) < 2:
+        return found
+    (_, above), (number, below) = found[:2]
+    joined = [b if b is not None else a for a, b in zip_longest(above, below)]
+    short = all(isinstance(x, str) and len(x.split()) <= _NAME for x in below if x is not None)
+    gaps = any(a is None and b is not None for a, b in zip_longest(above, below))
+    if short and gaps and _telling(joined) > _telling(above):
+        return [(number, joined), *found[2:]]
+    return found
 
 
-def _header(rows: Sequence[tuple[int, Sequence[Cell]]]) -> set[str]:
-    return {sameness(str(cell)) for cell in next(_table(rows), [])}
+def _count(cells: Sequence[Cell]) -> int:
+    return sum(cell is not None for cell in cells)
 
 
-def _size(rows: Sequence[tuple[int, Sequence[Cell]]]) -> int:
+def _telling(cells: Sequence[Cell]) -> int:
+    """How many cells are what people call columns."""
+    return sum(cell is not None and role_of(str(cell)) is not None for cell in cells)
+
+
+def _header(rows: Rows) -> set[str]:
+    return {sameness(str(cell)) for _, cells in from_header(rows)[:1] for cell in cells}
+
+
+def _size(rows: Rows) -> int:
     """Characters in the texts of a table, without the names of its columns."""
-    below = islice(_table(rows), 1, None)
+    below = (cells for _, cells in from_header(rows)[1:] if _count(cells) > 1)
     return sum(len(cell) for cells in below for cell in cells if isinstance(cell, str))
 
 
