@@ -253,6 +253,31 @@ def test_the_page_and_its_reference_work_below_a_path(visit: Opener, address: st
     page.wait_for_load_state("networkidle")
 
 
+def test_words_that_nobody_wrote_are_no_description(visit: Opener, address: str) -> None:
+    page = visit(address)
+    said = page.evaluate(
+        """async () => {
+          const { aboutLabel } = await import("/dom.js");
+          const label = { name: "sparkling wine", alt_names: ["fizz"] };
+          return [
+            "sparkling wine sparkle aerate wine cuvée aerate",
+            "sparkling wine fizz",
+            "sparkling wine wine with bubbles, made in cellars",
+          ].map((description) => aboutLabel({ ...label, description }));
+        }"""
+    )
+    assert said == [
+        ["Typical words", "sparkle · aerate · wine · cuvée"],
+        None,
+        ["Description", "sparkling wine wine with bubbles, made in cellars"],
+    ]
+    page.get_by_label("Document", exact=True).fill(WINE)
+    page.locator("#list > li[data-id='2560'] button.label").click()
+    why = page.locator("#list > li[data-id='2560'] .why")
+    expect(why.get_by_role("heading", name="Typical words")).to_be_visible()
+    expect(why.locator(".description")).to_contain_text(" · ")
+
+
 def test_one_uncertain_label_is_not_called_wrong(visit: Opener, address: str) -> None:
     page = visit(address)
     said = page.evaluate(

@@ -45,10 +45,17 @@ export function otherNameWith({ name, alt_names: others = [] }, search) {
   return best === name ? null : best;
 }
 
-/** Whether a description says more than the label's names do; without any, it is made of them. */
-export function saysMore({ name, alt_names: others = [], description }) {
+/**
+ * What is known about a label beside its names: a title, and the text. Where nobody wrote it, it is
+ * the label's typical words after its name; null where there is nothing but names.
+ */
+export function aboutLabel({ name, alt_names: others = [], description }) {
   const names = new Set([name, ...others].join(" ").split(/\s+/));
-  return description.split(/\s+/).some((word) => word && !names.has(word));
+  if (description.split(/\s+/).every((word) => !word || names.has(word))) return null;
+  const rest = description.startsWith(`${name} `) ? description.slice(name.length).trim() : description;
+  const words = new Set(rest.split(/\s+/));
+  const written = /[\p{Lu}.,;:!?()]/u.test(rest) || words.size < 3;
+  return written ? ["Description", description] : ["Typical words", [...words].join(" · ")];
 }
 
 /** Calls `act` once there has been no further call for `wait` milliseconds. */

@@ -1,7 +1,7 @@
 // The label set: search, browse by frequency band, and a page for each label.
 
 import {
-  $, count, debounced, h, labelAddress, otherNameWith, plural, saysMore, showTrouble, trainedOn,
+  $, aboutLabel, count, debounced, h, labelAddress, otherNameWith, plural, showTrouble, trainedOn,
 } from "./dom.js";
 import { service } from "./api.js";
 import { allBands, bandIcon, bandOf, levelOf } from "./bands.js";
@@ -172,6 +172,7 @@ export class Labels {
     const show = { type: "button", class: "link", onclick: inTree };
     if (family.length) family.push(h("button", show, "Show in the tree"));
     const { definition } = label;
+    const about = aboutLabel(label);
     const pieces = [
       back(),
       h("div", { class: "card-head" }, title, actions),
@@ -181,9 +182,7 @@ export class Labels {
       ...(definition && definition !== label.description
         ? [h("h3", {}, "Definition"), h("p", { class: "description" }, definition)]
         : []),
-      ...(saysMore(label)
-        ? [h("h3", {}, "Description"), h("p", { class: "description" }, label.description)]
-        : []),
+      ...(about ? [h("h3", {}, about[0]), h("p", { class: "description" }, about[1])] : []),
       this.#editor.text.trim() ? this.#inDocument(label) : null,
       h("div", { class: "two" }, keywords(label), nearest(label)),
     ];
@@ -244,11 +243,10 @@ function row(label) {
   ];
   const others = [otherNameWith(label, searched), ...label.alt_names].filter(Boolean);
   const called = [...new Set(others)].join(", ");
+  const more = aboutLabel(label);
   const about = words.length
     ? h("ul", { class: "tags", "aria-label": "Keywords" }, ...words)
-    : saysMore(label)
-      ? h("p", { class: "muted clamp" }, label.description)
-      : null;
+    : more && h("p", { class: "muted clamp" }, more[1]);
   const names = called ? h("p", { class: "muted clamp others" }, `Also called ${called}`) : null;
   return h("li", {}, h("div", { class: "row-head" }, ...head), names, about);
 }
