@@ -35,6 +35,7 @@ DEPL = (sys.executable, "-m", "depl")
 TRAINING, NEW, REVIEWED = 1200, 120, 30  # documents
 OPEN = "32014D0327", "transport of dangerous goods"  # the document and label of the first picture
 BRANCH = "biology"  # of the tree
+SHOWN = "#list > li:not([hidden]) button.label"
 DESKTOP = {"width": 1280, "height": 860}
 PHONE = {"width": 390, "height": 844}
 
@@ -134,7 +135,7 @@ def open_label(page: Page) -> None:
 
 def decide(page: Page, labels: set[str]) -> None:
     """What somebody does who knows the labels of the document that is shown."""
-    expect(page.locator("button.label").first).to_be_focused()
+    expect(page.locator(SHOWN).first).to_be_focused()
     rows = page.locator("#list > li:not([hidden])")
     shown = rows.evaluate_all("rows => rows.map(row => row.dataset.id)")
     for id, row in zip(shown, rows.all(), strict=True):
@@ -145,7 +146,7 @@ def decide(page: Page, labels: set[str]) -> None:
         page.locator("#attach").fill(id)
         with page.expect_response("**/v1/feedback"):
             page.get_by_role("option").filter(has=page.get_by_text(id, exact=True)).first.click()
-    page.locator("button.label").first.focus()
+    page.locator(SHOWN).first.focus()
 
 
 def review(page: Page, labels: dict[str, set[str]]) -> None:
@@ -194,7 +195,7 @@ def draw_day(browser: Browser, url: str, run: Path, table: Path, rows: list[Row]
     expect(page.locator(".weights")).to_be_visible()
     take(page, "label")
     phone = opened(browser, f"{url}#review", PHONE, has_touch=True, device_scale_factor=2)
-    expect(phone.locator("button.label").first).to_be_focused()
+    expect(phone.locator(SHOWN).first).to_be_focused()
     phone.locator("#results").evaluate("box => scrollTo(0, box.offsetTop - 330)")
     take(phone, "phone")
 

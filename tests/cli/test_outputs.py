@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import zipfile
+from datetime import date, datetime
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,37 @@ def test_excel_files_hold_texts_and_numbers_and_no_formula(fitted_run, table, tm
     assert sorted(x.name for x in tmp_path.iterdir()) == ["in.csv", "out.xlsx"]
     assert "in one go" in refused(ConfigError, fitted_run, table, "--output", out, "--resume")
     assert "--overwrite" in refused(RunError, fitted_run, table, "--output", out)
+
+
+def test_excel_files_are_laid_out_for_people(fitted_run, tmp_path):
+    xlsxwriter = pytest.importorskip("xlsxwriter", reason="Excel needs depl[excel]")
+    calamine = pytest.importorskip("python_calamine")
+    source, out = tmp_path / "in.xlsx", tmp_path / "out.xlsx"
+    with xlsxwriter.Workbook(source) as book:
+        sheet = book.add_worksheet()
+        day = book.add_format({"num_format": "dd.mm.yyyy"})
+        sheet.write_row(0, 0, ["Nr", "text", "Erfasst am", "Geändert", "Preis"])
+        sheet.write_row(1, 0, ["A 7", "sparkling wine " * 20])
+        sheet.write_datetime(1, 2, datetime(2025, 3, 1), day)
+        sheet.write_datetime(1, 3, datetime(2025, 3, 1, 12, 30), day)
+        sheet.write_formula(1, 4, "=2*9.95", None, 19.9)
+    predicted(fitted_run, source, "-k", 1, "--wide", "--output", out)
+    [_, row] = calamine.CalamineWorkbook.from_path(out).get_sheet_by_index(0).to_python()
+    assert row[2:5] == [date(2025, 3, 1), datetime(2025, 3, 1, 12, 30), 19.9]
+    with zipfile.ZipFile(out) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+        styles = archive.read("xl/styles.xml").decode()
+    widths = [float(x) for x in re.findall(r'<col [^>]*width="([\d.]+)"', sheet)]
+    assert len(widths) == 8
+    assert widths[0] < 14 < widths[2]
+    assert 50 <= widths[1] < 52
+    assert '<autoFilter ref="A1:H2"/>' in sheet
+    assert "<b/>" in styles  # the names of the columns
+    # A row a suggestion has nothing of the input, so nothing there is a date.
+    (tmp_path / "days.csv").write_text("id,text\n2025-03-01,sparkling wine\n")
+    predicted(fitted_run, tmp_path / "days.csv", "-k", 1, "--output", out, "--overwrite")
+    [_, row] = calamine.CalamineWorkbook.from_path(out).get_sheet_by_index(0).to_python()
+    assert row[0] == "2025-03-01"
 
 
 def test_a_wide_table_continues_after_an_interruption(fitted_run, tmp_path, monkeypatch):

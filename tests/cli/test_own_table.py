@@ -312,6 +312,26 @@ def test_every_kind_of_file_gives_the_same(table: Path, tmp_path: Path, name: st
     assert call("info", tmp_path / name, "--json")[0] == call("info", table, "--json")[0]
 
 
+def test_a_run_takes_the_sheet_that_it_was_fitted_on(tmp_path: Path):
+    path, run = tmp_path / "t.xlsx", tmp_path / "run"
+    with xlsxwriter.Workbook(path) as book:
+        for name, rows in (("2025", ROWS), ("2026", ROWS[:60])):
+            sheet = book.add_worksheet(name)
+            for i, row in enumerate([HEADER, *rows]):
+                sheet.write_row(i, 0, row)
+    assert "sheet '2025' (not read: 2026)" in call("info", path)[1]
+    said = call("fit", path, "--sheet", "2026", "--out", run, "--until", "corpus")[1]
+    assert "sheet '2026' (not read: 2025)" in said
+    assert Run.open(run).columns()["sheet"] == "2026"
+    read = {name: depl.read(path, sheet=name).train.ids for name in ("2025", "2026")}
+    assert read["2026"] == read["2025"][: len(read["2026"])] != read["2025"]
+    assert "no sheet '2027'" in refused(CorpusError, "info", path, "--sheet", "2027")
+    # What is asked for in vain is looked for where the message says.
+    assert "t.xlsx, sheet '2025' (not read: 2026) has no column 'Text'" in refused(
+        CorpusError, "info", path, "--text", "Text"
+    )
+
+
 def test_info_and_fit_count_alike(table: Path, fitted: tuple[Path, str]):
     out, said = call("info", table)
     assert "118 documents, 5 labels; 2 rows left out: 1 no labels, 1 no text" in said

@@ -344,6 +344,9 @@ def test_the_commands_add_list_undo_and_export_for_a_fit(own_run, tmp_path):
 
     facts = json.loads(depl("feedback", own_run, "export", tmp_path / "alone", "--json"))
     assert (facts["documents"], facts["labels"]) == (1, 12)
+    depl("feedback", own_run, "add", WINE, "--reject", "wine")
+    told = depl("feedback", own_run, "export", tmp_path / "more")
+    assert "1 document was left out: nobody gave it a label." in told
 
 
 def test_nothing_to_list_to_undo_or_to_export_is_told(own_run, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import csv
 import io
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from typer.testing import CliRunner  # noqa: E402
 
 from depl.cli.app import app  # noqa: E402
 from depl.core.corpus import Label  # noqa: E402
-from depl.core.errors import ConfigError, MissingExtraError  # noqa: E402
+from depl.core.errors import ConfigError, CorpusError, MissingExtraError  # noqa: E402
 from depl.readers.columns import Columns  # noqa: E402
 from depl.readers.corpora import read_records  # noqa: E402
 from depl.readers.documents import Documents  # noqa: E402
@@ -202,6 +203,44 @@ def test_fields_of_a_corpus_can_be_chosen(tmp_path: Path):
         read_records(path, Columns.asked(None, "650=gnd,651=lcsh"))
     with pytest.raises(ConfigError, match="field 001"):
         read_records(path, Columns.asked(id="035"))
+
+
+def test_the_vocabulary_of_all_subjects_is_kept_for_new_ones(tmp_path: Path):
+    wine = field("650", "aWine", "0(DE-588)1", "2gnd", second="7")
+    oil = field("650", "aOil", "0(DE-588)2", "2gnd", second="7")
+    alike = [record(1, "Sparkling wine", wine), record(2, "Olive oil", oil)]
+    _, taken = read_records(as_file(tmp_path / "r.mrc", alike), Columns())
+    assert taken is not None
+    assert taken.columns.labels == ("650$a=gnd", "651$a=gnd", "653$a=gnd")
+    new = record(3, "Red wine")
+    MarcFields.chosen(Columns(), taken.columns).add(new, [Label("(DE-588)1", "Wine")])
+    assert [str(x) for x in new.get_fields("650")] == ["=650  \\7$aWine$0(DE-588)1$2gnd"]
+    # One subject without a code, or of another vocabulary, and there is none to keep.
+    for other in (field("653", "aoil"), field("650", "aOil", second="0")):
+        path = as_file(tmp_path / "r.mrc", [*alike, record(3, "Oil", other)])
+        _, taken = read_records(path, Columns())
+        assert taken is not None
+        assert taken.columns.labels == ("650$a", "651$a", "653$a")
+
+
+def test_a_file_that_begins_with_no_record_is_no_marc_file(tmp_path: Path):
+    path = as_file(tmp_path / "r.mrc", RECORDS)
+    raw = path.read_bytes()
+    path.write_bytes(raw[:100])
+    with pytest.raises(CorpusError, match=r"cannot be read to their end(.|\n)*not a MARC record"):
+        read_records(path, Columns())
+    path.write_bytes(raw + raw[:100])
+    with pytest.raises(CorpusError, match=r"records that are no MARC records: 1 found"):
+        read_records(path, Columns())
+
+
+def test_a_wide_table_of_records_shows_what_they_are(fitted_run, tmp_path: Path):
+    source, out = as_file(tmp_path / "r.mrc", RECORDS), tmp_path / "out.csv"
+    command = ["predict", str(fitted_run), str(source), "-k", "1", "--wide", "--output", str(out)]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    header, first, _ = csv.reader(io.StringIO(out.read_text()))
+    assert header[:3] == ["id", "text", "label_1"]
+    assert first[:2] == ["r1", "Sparkling wine a subtitle"]
 
 
 def test_marc_is_written_for_marc_only(fitted_run, tmp_path: Path):

@@ -18,6 +18,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from depl.core.errors import CorpusError
 from depl.readers import encodings
 from depl.readers.delimiters import sniff
 from depl.readers.files import Source
@@ -196,6 +197,85 @@ def test_the_first_filled_sheet_is_read(tmp_path: Path):
     rows = list(table.rows(HEADER))
     assert rows[0] == (4, {"Nr": 1, "Titel": "Wein", "Abstract": 2.5, "Schlagwörter": "a"})
     assert rows[1] == (6, {"Nr": 2, "Titel": None, "Abstract": True, "Schlagwörter": "b; c"})
+
+
+def workbook(path: Path, **sheets: list[list[object]]) -> Path:
+    with xlsxwriter.Workbook(path) as book:
+        for name, rows in sheets.items():
+            sheet = book.add_worksheet(name)
+            for number, row in enumerate(rows):
+                sheet.write_row(number, 0, row)
+    return path
+
+
+COVER = [["Bestand der Bücherei Köln, Stand März"], [], ["Zuständig:", "Frau Müller"]]
+
+
+def test_a_cover_and_sums_are_no_tables(tmp_path: Path):
+    path = tmp_path / "t.xlsx"
+    workbook(path, Deckblatt=COVER, Titel=[HEADER, *ROWS * 3], Summen=[["Summe", 9]])
+    described, found = contents(path)
+    assert described == "sheet 'Titel' (not read: Deckblatt, Summen)"
+    assert found == [HEADER, *[[cell or None for cell in row] for row in ROWS * 3]]
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        ["Titelangaben", None, None, "Erschließung"],
+        ["Nr", "Titelangaben", None, "Schlagwörter"],  # the others stand in merged rows
+        [None, "Titelangaben", None, "Erschließung"],
+    ],
+)
+def test_groups_above_the_names_of_columns_are_passed_over(tmp_path: Path, groups: list[object]):
+    names = [None if name in groups else name for name in HEADER]
+    path = workbook(tmp_path / "t.xlsx", Titel=[["Neuzugänge"], [], groups, names, *ROWS])
+    _, found = contents(path)
+    assert found == [HEADER, *[[cell or None for cell in row] for row in ROWS]]
+
+
+def test_a_column_without_a_name_makes_no_group_of_the_names(tmp_path: Path):
+    rows = [["Nr", "Titel", None, "Schlagwörter"], ["A", "Wein", "Text", "a"], *ROWS]
+    _, found = contents(workbook(tmp_path / "t.xlsx", Titel=rows))
+    assert found[0] == ["Nr", "Titel", "column 3", "Schlagwörter"]
+    assert found[1] == rows[1]
+
+
+def test_columns_that_are_known_tell_which_sheet_is_the_table(tmp_path: Path):
+    codes = [["Code", "Bedeutung"], *[[f"A{i}", "eine lange Erläuterung " * 9] for i in range(9)]]
+    path = workbook(tmp_path / "t.xlsx", Codes=codes, Titel=[HEADER, *ROWS])
+
+    def read(*columns: str) -> str:
+        source = Source(path, Problems())
+        source.columns_before = columns
+        table = open_table(source)
+        assert isinstance(table, Table)
+        return table.described
+
+    assert read() == read("Text") == "sheet 'Codes' (not read: Titel)"
+    assert read("Text", "ABSTRACT") == "sheet 'Titel' (not read: Codes)"
+
+
+def test_of_two_tables_the_first_is_read_unless_another_is_asked_for(tmp_path: Path):
+    path = workbook(tmp_path / "t.xlsx", **{"2025": [HEADER, *ROWS[:1]], "2026": [HEADER, *ROWS]})
+
+    def read(asked: str | None, before: str | None = None) -> str:
+        source = Source(path, Problems())
+        source.sheet, source.sheet_before = asked, before
+        table = open_table(source)
+        assert isinstance(table, Table)
+        return table.described
+
+    assert read(None) == "sheet '2025' (not read: 2026)"
+    assert read("2026") == read(None, "2026") == "sheet '2026' (not read: 2025)"
+    assert read(None, "2027") == read(None)
+    with pytest.raises(CorpusError, match=r"no sheet '2027'. Its sheets are: 2025, 2026\."):
+        read("2027")
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    source = Source(tmp_path / "t.csv", Problems())
+    source.sheet = "2026"
+    with pytest.raises(CorpusError, match=r"t\.csv has no sheets"):
+        open_table(source)
 
 
 @pytest.mark.parametrize(

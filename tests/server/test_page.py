@@ -484,7 +484,7 @@ def test_asks_for_a_token_and_says_what_is_read_only(
         page.reload()
         expect(page.locator("#run")).to_contain_text("12 labels")
         expect(dialog).to_be_hidden()
-        page.get_by_role("button", name="Forget token").click()
+        page.get_by_role("button", name="Sign out").click()
         page.reload()
         expect(dialog).to_be_visible()
         page.keyboard.press("Escape")

@@ -209,6 +209,8 @@ def test_documents_are_reviewed_with_the_keyboard_alone(
     expect(page.locator("button.label").first).to_be_focused()
     page.keyboard.press("d")
     expect(page.locator("#review-end")).to_contain_text("All done: 2 documents reviewed, 1 skipped")
+    back = page.locator("#review-end").get_by_role("link", name="Back to your documents")
+    expect(back).to_have_attribute("href", "#documents")
     entries = FeedbackStore(run).history(limit=2)
     assert [x.verdict for x in entries] == ["added", "accepted"]
     assert {x.document for x in entries} <= {number for number, _ in ROWS}
@@ -332,7 +334,7 @@ def test_a_token_that_was_asked_for_shows_what_it_allows(
         asking.get_by_label("Token").fill("s" * 20)
         asking.get_by_role("button", name="Continue").click()
         expect(page.locator("#visitor")).to_have_text("anna")
-        expect(page.get_by_role("button", name="Forget token")).to_be_attached()
+        expect(page.get_by_role("button", name="Sign out")).to_be_attached()
         expect(page.locator("#add")).to_have_attribute("hidden", "")
         expect(review).to_be_visible(visible=role is Role.FEEDBACK)
         chip = "Feedback only" if role is Role.FEEDBACK else "Read-only"

@@ -159,11 +159,13 @@ def test_labels_are_listed_searched_and_paged(client, model):
     wine = listed(search="wine")["labels"][0]
     assert wine["keywords"] == [t for t, _ in model.card(0).keywords[:6]]
     assert wine["description"] == model.descriptions[0]
+    assert wine["alt_names"] == ["grape wine"]
+    assert [x["id"] for x in listed(search="duty custom")["labels"]] == ["17"]  # in any order
 
 
 def test_close_matches_are_listed_first(client):
     found = client.get("/v1/labels", params={"search": "o", "limit": 50}).json()["labels"]
-    assert found[0]["name"] == "olive oil"  # a word begins so; "customs duty" only contains it
+    assert found[0]["name"] == "olive oil"  # it begins so; "customs duty" only contains it
 
 
 def test_one_label_is_shown_whole(client, model):

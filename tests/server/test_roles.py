@@ -95,6 +95,14 @@ def test_files_of_tokens_that_make_no_sense_are_refused(tmp_path: Path, text: st
     assert "s3cret" not in str(caught.value)
 
 
+def test_files_that_are_no_files_of_tokens_are_refused(tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"^Cannot read tokens from \S+: No such file"):
+        read_tokens(tmp_path / "none")
+    (tmp_path / "book.xlsx").write_bytes(b"PK\x03\x04\x8f\xff")
+    with pytest.raises(ConfigError, match=r"book\.xlsx is no text file\. --tokens-file has a line"):
+        read_tokens(tmp_path / "book.xlsx")
+
+
 @pytest.mark.parametrize("options", [["boss", "anna"], ["edit", "an na"], ["edit", ""]])
 def test_roles_and_names_that_make_no_sense_are_refused(options: list[str]):
     with pytest.raises(ConfigError):

@@ -157,7 +157,7 @@ def test_what_cannot_work_is_one_message(fitted_run, tmp_path, monkeypatch, caps
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"port {port}" in refused(fitted_run, "--port", port)
+        assert f"Port {port} is in use" in refused(fitted_run, "--port", port)
     assert "--keyfile needs --certfile" in refused(fitted_run, "--keyfile", tmp_path / "k")
     assert "Cannot serve HTTPS" in refused(fitted_run, "--certfile", tmp_path / "no")
     assert "no run folder" in refused(tmp_path / "nothing", "--port", 0)

@@ -29,6 +29,7 @@ from depl.cli.options import (
     LabelSeparator,
     Language,
     OnError,
+    Sheet,
     Split,
     TextColumns,
     VocabularyFile,
@@ -94,6 +95,7 @@ def evaluate(
     ] = None,
     format: Format = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     on_error: OnError = "stop",
     as_json: Json = False,
 ) -> None:
@@ -104,7 +106,8 @@ def evaluate(
     from depl.readers.columns import Columns
     from depl.run.folder import Run
 
-    columns = Columns.asked(text, labels, id, label_separator, merge=not labels_as_they_are)
+    merge = not labels_as_they_are
+    columns = Columns.asked(text, labels, id, label_separator, merge=merge, sheet=sheet)
     ks = cut_offs(k)
     A, B = propensities(propensity)
     own = Run(paths[-1]).has_manifest or len(paths) == 1

@@ -182,7 +182,8 @@ def export(
     out.print(f"Wrote {count(len(corpus), 'document')} to {escape(str(target))}.")
     if taught.without_labels:
         left_out = count(taught.without_labels, "document was", "documents were")
-        out.print(f"{left_out} left out: none of their labels is left.")
+        them = "it" if taught.without_labels == 1 else "them"
+        out.print(f"{left_out} left out: nobody gave {them} a label.")
     if taught.unknown_labels:
         some = escape(", ".join(taught.unknown_labels[:5]))
         out.print(f"Left out labels that the run does not have: {some}.")

@@ -23,6 +23,7 @@ from depl.cli.options import (
     OnError,
     Overrides,
     Ray,
+    Sheet,
     TextColumns,
     VocabularyFile,
 )
@@ -86,6 +87,7 @@ def fit(
     ] = False,
     format: Format = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     on_error: OnError = "stop",
     ray: Ray = None,
 ) -> None:
@@ -107,7 +109,8 @@ def fit(
         return
     settings = Config.load(config, overrides or [])  # before any long work: mistakes show at once
     refuse_unknown(until, redo_from)
-    columns = Columns.asked(text, labels, id, label_separator, merge=not labels_as_they_are)
+    merge = not labels_as_they_are
+    columns = Columns.asked(text, labels, id, label_separator, merge=merge, sheet=sheet)
 
     def read() -> Documents:
         data, taken = read_records(

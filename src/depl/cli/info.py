@@ -19,6 +19,7 @@ from depl.cli.options import (
     LabelSeparator,
     Language,
     OnError,
+    Sheet,
     TextColumns,
     VocabularyFile,
 )
@@ -44,6 +45,7 @@ def info(
     language: Language = None,
     format: Format = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     on_error: OnError = "stop",
     as_json: Json = False,
 ) -> None:
@@ -55,7 +57,8 @@ def info(
     if Run(path).has_manifest:
         _run_info(Run.open(path), as_json=as_json)
         return
-    columns = Columns.asked(text, labels, id, label_separator, merge=not labels_as_they_are)
+    merge = not labels_as_they_are
+    columns = Columns.asked(text, labels, id, label_separator, merge=merge, sheet=sheet)
     with progress():
         data, taken = read_records(
             path,

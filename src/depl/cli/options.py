@@ -75,6 +75,15 @@ Encoding = Annotated[
         help="Encoding of text files, such as cp1252 or cp850; found by default.",
     ),
 ]
+Sheet = Annotated[
+    str | None,
+    typer.Option(
+        "--sheet",
+        metavar="NAME",
+        help="Sheet of an Excel or OpenDocument file; by default the first that looks like a "
+        "table.",
+    ),
+]
 OnError = Annotated[
     Literal["stop", "skip"],
     typer.Option(

@@ -15,7 +15,7 @@ from rich.text import Text
 import depl
 from depl.cli.console import count, err, out
 from depl.cli.interrupts import remarking
-from depl.cli.options import Encoding, IdColumn, Ray, RunFolder, TextColumns
+from depl.cli.options import Encoding, IdColumn, Ray, RunFolder, Sheet, TextColumns
 from depl.cli.predicted import (
     bar,
     print_json_lines,
@@ -118,6 +118,7 @@ def predict(
         bool, typer.Option("--lines", help="Take each line of plain text as a document.")
     ] = False,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     text: TextColumns = None,
     labels: Annotated[
         str | None,
@@ -172,7 +173,7 @@ def predict(
         left_out=report,
         format=format,
         lines=lines,
-        columns=Columns.asked(text, labels, id),
+        columns=Columns.asked(text, labels, id, sheet=sheet),
         kept=None if kept is None else Columns.from_json(kept),
         tell=tell,
         keep_fields=wide,

@@ -12,12 +12,13 @@ from rich.markup import escape
 from rich.text import Text
 
 from depl.cli.console import count, err, out, print_json
-from depl.cli.options import IdColumn, Json, RunFolder, TextColumns
+from depl.cli.options import IdColumn, Json, RunFolder, Sheet, TextColumns
 from depl.core.errors import ConfigError, CorpusError
 
 if TYPE_CHECKING:
     from depl.labels.review_queue import Progress, ReviewQueue, Waiting
     from depl.model.classifier import Classifier
+    from depl.readers.columns import Columns
 
 _CHUNK = 2_000  # documents that are labelled at once
 _CHARACTERS = 4_000_000
@@ -44,6 +45,7 @@ def review(
     ] = None,
     text: TextColumns = None,
     id: IdColumn = None,
+    sheet: Sheet = None,
     clear: Annotated[
         bool, typer.Option("--clear", help="Empty the queue first; feedback stays.")
     ] = False,
@@ -56,6 +58,7 @@ def review(
     """
     from depl.model.classifier import Classifier
     from depl.model.review import ordered, renew
+    from depl.readers.columns import Columns
 
     if output is not None and _suffix(output) not in (".csv", ".tsv", ".jsonl"):
         raise ConfigError(f"--output takes a .csv, .tsv or .jsonl file; got {output}.")
@@ -64,7 +67,7 @@ def review(
     if clear:
         err.print(f"[dim]{count(queue.clear(), 'document')} removed from the queue.[/]")
     renew(model, queue)
-    added = _add(model, queue, files, text, id) if files else 0
+    added = _add(model, queue, files, Columns.asked(text, id=id, sheet=sheet)) if files else 0
     progress = queue.progress()
     if not progress.total and not clear:
         raise CorpusError(
@@ -83,9 +86,7 @@ def review(
     _sum_up(run, progress, added, len(order) - limit, output)
 
 
-def _add(
-    model: Classifier, queue: ReviewQueue, files: list[str], text: str | None, id: str | None
-) -> int:
+def _add(model: Classifier, queue: ReviewQueue, files: list[str], asked: Columns) -> int:
     """Put the documents of files into the queue; returns how many are new."""
     from depl.cli.predicted import tell
     from depl.labels.review_queue import NewDocument
@@ -99,7 +100,7 @@ def _add(
     documents = Documents(
         files,
         left_out=report,
-        columns=Columns.asked(text, id=id),
+        columns=asked,
         kept=None if model.columns is None else Columns.from_json(model.columns),
         tell=tell,
     )

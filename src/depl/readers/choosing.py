@@ -68,14 +68,16 @@ def choose(
         separator = kept.separator
     if separator is None and labelled:
         separator = find.separator(labels)
-    return Columns(text, labels if labelled else (), id, separator, asked.merge and kept.merge)
+    merge, sheet = asked.merge and kept.merge, asked.sheet or kept.sheet
+    return Columns(text, labels if labelled else (), id, separator, merge, sheet)
 
 
 class _Finder:
     """Looks for columns in the header and the first rows of one table."""
 
     def __init__(self, name: str, table: Table) -> None:
-        self._name = name
+        in_sheet = f", {table.described}" if table.described.startswith("sheet ") else ""
+        self._name = name + in_sheet
         self._header = list(table.header)
         self._known = same_names(table.header)
         self._sample = table.sample

@@ -31,6 +31,8 @@ class Columns:
         ``MARKS``: every label has a column of 0 and 1.
     merge : bool
         Whether names of labels that differ only in white space, case or Unicode form are one label.
+    sheet : str or None
+        The sheet of a workbook.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Columns:
     id: str | None = None
     separator: str | None = None
     merge: bool = True
+    sheet: str | None = None
 
     @classmethod
     def asked(
@@ -56,6 +59,7 @@ class Columns:
         separator: str | None = None,
         *,
         merge: bool = True,
+        sheet: str | None = None,
     ) -> Columns:
         """From what was given on the command line; several columns are separated by commas.
 
@@ -66,12 +70,18 @@ class Columns:
                 raise ConfigError(f"{option} takes the name of a column; got {value!r}.")
         if separator is not None:
             separator = _WRITTEN.get(separator, separator)
-        return cls((text,) if text else (), (labels,) if labels else (), id, separator, merge)
+        parts = ((text,) if text else (), (labels,) if labels else ())
+        return cls(*parts, id, separator, merge, sheet)
 
     @property
     def all(self) -> list[str]:
         """Every column, once."""
         return list(dict.fromkeys((*self.text, *self.labels, *filter(None, [self.id]))))
+
+    @property
+    def names(self) -> list[str]:
+        """Every column, and the parts of those that may be several between commas."""
+        return [*self.all, *(part for name in self.all if "," in name for part in name.split(","))]
 
     @property
     def text_said(self) -> str:
@@ -92,8 +102,9 @@ class Columns:
         return f"{' + '.join(self.labels)}, {how}"
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self) | {"text": list(self.text), "labels": list(self.labels)}
+        """As plain values; without a sheet, those of tables that have none."""
+        found = asdict(self) | {"text": list(self.text), "labels": list(self.labels)}
+        return {name: value for name, value in found.items() if name != "sheet" or value}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Columns:

@@ -45,6 +45,7 @@ def read(
     vocabulary: str | os.PathLike[str] | Vocabulary | None = None,
     language: str | None = None,
     encoding: str | None = None,
+    sheet: str | None = None,
 ) -> Dataset:
     """Read a corpus: a folder, or one table with all documents, in a file or in memory.
 
@@ -78,6 +79,9 @@ def read(
         The language of the vocabulary's names, such as "de"; others are other names.
     encoding : str, optional
         That of CSV and TSV files, such as "cp850"; found from their bytes when not given.
+    sheet : str, optional
+        The sheet of an Excel or OpenDocument file; the first that looks like a table when not
+        given.
 
     Returns
     -------
@@ -105,6 +109,7 @@ def read(
         id,
         label_separator,
         merge_spellings,
+        sheet,
     )
     if isinstance(vocabulary, str | os.PathLike):
         vocabulary = read_vocabulary(Path(vocabulary), language)

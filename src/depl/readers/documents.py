@@ -115,6 +115,10 @@ class Documents:
         self._in_folders: set[Source] = set()
         for name in sources:
             found = find_sources(name, self._problems, encoding)
+            for source in found:
+                source.sheet = columns.sheet if columns else None
+                source.sheet_before = kept.sheet if kept else None
+                source.columns_before = (columns and columns.names) or (kept or OWN).names
             self._sources += found
             if Path(name).is_dir():
                 self._in_folders.update(found)

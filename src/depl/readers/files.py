@@ -148,6 +148,12 @@ class Source:
         self.path = path
         self.problems = problems
         self.encoding = encoding
+        self.sheet: str | None = None
+        """The sheet of a workbook that is asked for."""
+        self.sheet_before: str | None = None
+        """The one that was taken before, such as by a run; read where it is there."""
+        self.columns_before: Sequence[str] = ()
+        """Columns that are asked for, or were taken before: they tell which sheet is the table."""
         self.name = name or ("standard input" if path is None else path.name)
         self.reached: Callable[[], int] = int
         """How many bytes of the file have been read, while it is being read."""

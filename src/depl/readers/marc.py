@@ -117,6 +117,10 @@ class MarcFields(NamedTuple):
                     found.setdefault(name, next(iter(field.get_subfields("0")), ""))
         return list(found.items())
 
+    def codes_of(self, record: Record) -> set[str]:
+        """The codes of the vocabularies of the record's subjects; empty where one has none."""
+        return {_source(x) for place in self.subjects for x in record.get_fields(place.tag)}
+
     def add(self, record: Record, labels: Sequence[Label]) -> None:
         """Add a subject field to the record for each label that it does not have yet."""
         from pymarc import Field, Indicators, Subfield
@@ -168,19 +172,22 @@ def _source(field: Field) -> str:
 def marc_records(source: Source) -> Iterator[tuple[int, Record]]:
     """Number and record of a file, one by one; a record that cannot be read is a problem."""
     try:
-        import pymarc  # noqa: F401
+        from pymarc import Record
     except ModuleNotFoundError:
         raise MissingExtraError("pymarc", "marc", f"Reading {source.name}") from None
 
-    number = 0
+    number = n_found = 0
     try:
         with source.open() as stream:
             xml = stream.peek(64)[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
             for number, found in enumerate(_xml(stream) if xml else _binary(stream), 1):
-                if isinstance(found, str):
-                    source.report(Kind.WRONG_FIELDS, number, f"not a MARC record: {found}")
-                else:
+                if isinstance(found, Record):
+                    n_found += 1
                     yield number, found
+                elif found.endswith(_ENDED) and not n_found:
+                    source.report(Kind.UNREADABLE, number, f"not a MARC record: {found}")
+                else:
+                    source.report(Kind.NO_RECORD, number, f"not a MARC record: {found}")
     except DAMAGE as error:
         source.report(Kind.UNREADABLE, number + 1, reason(error))
 

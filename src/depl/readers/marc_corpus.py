@@ -49,12 +49,20 @@ class MarcCorpus:
         self._known = {label.id for label in known}
         self._ids: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._named: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self.columns = replace(
-            asked,
+        self._codes: set[str] = set()
+        self._asked = asked
+        self._open = not (asked.labels or self._known)  # whether the vocabulary is to be found
+
+    @property
+    def columns(self) -> Columns:
+        """The fields; with the code of the vocabulary, if all subjects read so far are of one."""
+        [code] = self._codes if self._open and len(self._codes) == 1 else [""]
+        code = self._fields.source or code
+        return replace(
+            self._asked,
             text=tuple(place.written for place in self._fields.text),
             labels=tuple(
-                place.written + (f"={self._fields.source}" if self._fields.source else "")
-                for place in self._fields.subjects
+                place.written + (f"={code}" if code else "") for place in self._fields.subjects
             ),
             id="001",
             separator="",
@@ -65,6 +73,7 @@ class MarcCorpus:
         for number, record in marc_records(source):
             own = next((field.data for field in record.get_fields("001")), None)
             labels = []
+            self._codes |= self._fields.codes_of(record)
             for name, label_id in self._fields.subjects_of(record):
                 # What a run has learnt under an id of its own is found by its name.
                 label = label_id if label_id and label_id in (self._known or {label_id}) else name

@@ -41,6 +41,10 @@ class Kind(Enum):
         "files without a text that can be read",
         "Save them as PDF, .docx, HTML or plain text; install what depl[documents] needs.",
     )
+    NO_RECORD = (
+        "records that are no MARC records",
+        "Export them again, or repair them.",
+    )
     NO_TEXT = ("documents with no text", "Fill in their text, or remove them.")
     NO_LABELS = ("documents with no label of the set", "Give them a label, or remove them.")
     UNKNOWN_LABELS = (

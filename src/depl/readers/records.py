@@ -91,6 +91,8 @@ def load(
     known = list(known)
     for split in splits:
         source = Source(layout.splits[split], problems, encoding=encoding)
+        source.sheet, source.sheet_before = asked.sheet, kept.sheet if kept else None
+        source.columns_before = asked.names or (kept.names if kept else ())
         made_id = partial("{}-{}".format, split)
         unused: tuple[str, ...] = ()
         if opened is None and is_marc(source, format):
@@ -110,6 +112,8 @@ def load(
             taken.columns, taken.unused = columns, unused
         kept = columns
         found[split], texts[split] = _one_by_one(rows, taken.left_out)
+    if marc is not None:
+        taken.columns = marc.columns  # the vocabulary is known by now
     if marc is not None and labels is None and not known:
         labels = marc.labels()
     names = _Names([row.label for row in labels] if labels is not None else known, taken, found)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeGuard, TypeVar
 
+from depl.core.errors import CorpusError
 from depl.readers.column_names import role_of
 from depl.readers.delimiters import DELIMITERS
 from depl.readers.fields import WrongFieldError, parse_json, split_cell
@@ -106,6 +107,11 @@ def _opened(source: Source, format: str | None, text: str) -> tuple[str, Iterato
 
 def _table(source: Source, format: str, found: Iterator[Line]) -> Table:
     """The table; one of more columns than any has is a problem, and has none."""
+    if source.sheet is not None and format != "excel":
+        raise CorpusError(
+            f"{source.name} has no sheets: --sheet (in Python: sheet=) is for Excel and "
+            f"OpenDocument files."
+        )
     table = _table_of(source, format, found)
     try:
         check_columns(len(table.header))

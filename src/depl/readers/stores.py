@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from depl.core.errors import ConfigError, MissingExtraError
+from depl.core.errors import ConfigError
 from depl.core.storage import flush
 from depl.readers.document import Document
 from depl.readers.files import COMPRESSIONS, format_of
@@ -22,10 +22,10 @@ from depl.readers.suggestions import (
     json_lines,
     table_rows,
 )
+from depl.readers.workbook import Workbook
 
 _ROW_GROUP = 1 << 17  # rows; small groups make a Parquet file slow to read
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_MOST_ROWS, _LONGEST_CELL = 1_048_576, 32_767  # Excel's own limits; rows with the header
 
 
 class Store(Protocol):
@@ -172,69 +172,6 @@ class _PartsOfParquet(Store):
             self.folder.rmdir()
 
 
-class _Workbook(Store):
-    """An Excel file, written row by row beside its place; it cannot be continued."""
-
-    def __init__(self, path: Path, form: Form) -> None:
-        try:
-            import xlsxwriter
-        except ModuleNotFoundError:
-            raise MissingExtraError("XlsxWriter", "excel", f"Writing {path.name}") from None
-        self.path = path
-        self._form = form
-        self._library = xlsxwriter
-        self._temporary = path.with_name(f".{path.name}.tmp")
-        self._book: Any = None
-        self._columns: list[str] = []
-        self._n_rows = 0
-
-    def exists(self) -> bool:
-        return self.path.exists()
-
-    def holds(self, reach: int) -> bool:
-        return False
-
-    def cut(self, reach: int) -> None:
-        # A text that looks like a formula, an address or a number stays a text.
-        asked = {
-            "constant_memory": True,
-            "strings_to_formulas": False,
-            "strings_to_urls": False,
-            "strings_to_numbers": False,
-        }
-        self._book = self._library.Workbook(str(self._temporary), asked)
-        self._sheet = self._book.add_worksheet("suggestions")
-        self._sheet.freeze_panes(1, 0)
-
-    def append(self, documents: Sequence[Document], rows: Sequence[Suggested]) -> int:
-        if not self._columns:
-            self._columns = header(documents, self._form)
-            self._write(self._columns)
-        for cells in table_rows(documents, rows, self._form, self._columns):
-            self._write(cells)
-        return self._n_rows
-
-    def _write(self, cells: Sequence[object]) -> None:
-        if self._n_rows == _MOST_ROWS:
-            raise ConfigError(
-                f"{self.path.name} has more rows than a sheet can have ({_MOST_ROWS:,}). Write a "
-                f".csv file, or --wide: a row a document."
-            )
-        for at, cell in enumerate(cells):
-            if isinstance(cell, int | float) and not isinstance(cell, bool):
-                self._sheet.write_number(self._n_rows, at, cell)
-            elif cell is not None:
-                self._sheet.write_string(self._n_rows, at, str(cell)[:_LONGEST_CELL])
-        self._n_rows += 1
-
-    def finish(self) -> None:
-        self._book.close()
-        self._temporary.replace(self.path)
-
-    def clear(self) -> None:
-        self._temporary.unlink(missing_ok=True)
-
-
 class _MarcStore(_AppendedFile):
     """The records of the input, with the suggestions as subject fields."""
 
@@ -268,7 +205,7 @@ def open_store(path: Path, form: Form = PLAIN) -> Store:
             raise ConfigError("--wide writes .csv, .tsv, .xlsx or .jsonl files, not Parquet.")
         return _PartsOfParquet(path)
     if path.suffix.lower() == ".xlsx":
-        return _Workbook(path, form)
+        return Workbook(path, form)
     if is_marc(path) and not packed:
         return _MarcStore(path, form)
     if format == "jsonl" or format in _DELIMITERS:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from depl.core.corpus import Label
+from depl.core.display import shortened
 from depl.core.errors import ConfigError
 from depl.readers.cells import safe_cell
 from depl.readers.document import Document
@@ -16,6 +17,7 @@ from depl.readers.marc import MarcFields
 
 Suggested = Sequence[tuple[Label, float]]
 
+_OPENING = 200  # characters of a record's text
 _WIDE = ("label", "label_id", "probability")
 COLUMNS = ("id", "rank", "label_id", "label_name", "score")
 
@@ -75,9 +77,16 @@ def json_lines(documents: Sequence[Document], rows: Sequence[Suggested], form: F
 
 
 def fields_of(document: Document) -> dict[str, Any]:
-    """The columns of the input and what this document has in them."""
+    """The columns of the input and what this document has in them.
+
+    A record of a catalogue has none; it is known by its id and the beginning of its text.
+    """
     original = document.original
-    return original if isinstance(original, dict) else {"id": document.id}
+    if isinstance(original, dict):
+        return original
+    if original is None:
+        return {"id": document.id}
+    return {"id": document.id, "text": shortened(document.text.partition("\n")[0], _OPENING)}
 
 
 def header(documents: Sequence[Document], form: Form) -> list[str]:

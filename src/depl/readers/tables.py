@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from depl.core.display import listing
 from depl.readers import encodings
 from depl.readers.delimiters import Dialect, sniff
-from depl.readers.excel import sheet_rows
+from depl.readers.excel import from_header, read_sheet
 from depl.readers.files import Source, bare_suffix
 from depl.readers.limits import LONGEST_HEADER, check_rows, check_unpacked
 from depl.readers.lines import Line, bad_byte, reason, usable
@@ -84,12 +84,12 @@ def delimited(source: Source, found: Iterator[Line], usual: str) -> Table:
 
 
 def spreadsheet(source: Source) -> Table:
-    """The first sheet with anything in it; lines above the row with the names are passed over."""
-    name, rows = sheet_rows(source)
-    # A title above the table fills one cell, a header several.
-    filled = [sum(cell is not None for cell in cells) for _, cells in rows]
-    first = next((i for i, n in enumerate(filled) if n > 1), 0)
-    return _of_cells(source, f"sheet {name!r}", iter(rows[first:]))
+    """A sheet of a workbook; lines above the row with the names are passed over."""
+    sheet = read_sheet(source)
+    described = f"sheet {sheet.name!r}"
+    if sheet.others:
+        described += f" (not read: {listing(sheet.others)})"
+    return _of_cells(source, described, iter(from_header(sheet.rows)))
 
 
 def objects(described: str, found: Iterator[tuple[int, Fields]]) -> Table:

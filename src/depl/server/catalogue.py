@@ -13,6 +13,7 @@ from depl.server import schemas
 from depl.server.answers import BAND_NAMES, facts, present
 
 _SHOWN_KEYWORDS = 6  # of each label in a list
+_WHOLE = 6  # how close a label is whose name, or id, is what is searched
 
 
 class Catalogue:
@@ -43,8 +44,9 @@ class Catalogue:
     ) -> schemas.LabelList:
         """A page of the labels, all or those that a search finds.
 
-        A search finds labels with this id, or with a name that contains it. Whole names come first,
-        then names with a word that starts with it, then the rest.
+        A search finds labels with this id, or whose names contain all of its words. Whole names
+        come first, then names that begin with it, then those with a word that does; other names
+        count for less than a label's own.
         """
         order = self._orders[sort]
         if band:
@@ -57,18 +59,26 @@ class Catalogue:
         )
 
     def _closeness(self, search: str) -> NDArray[np.int8]:
-        """3 for an id or a whole name, 2 for the start of a word, 1 inside a word, 0 for none."""
-        wanted = search.casefold()
-        close = np.array([wanted in names for names in self._names], dtype=np.int8)
+        """How close the names of each label are to what is searched; 0 where they lack a word."""
+        wanted = " ".join(search.casefold().split())
+        words = wanted.split()
+        close = np.array([all(word in x for word in words) for x in self._names], dtype=np.int8)
         begins = re.compile(r"(?<!\w)" + re.escape(wanted))
         for i in np.flatnonzero(close).tolist():
-            if wanted in self._names[i].split("\n"):
-                close[i] = 3
-            elif begins.search(self._names[i]):
-                close[i] = 2
+            own, *others = self._names[i].split("\n")
+            if own == wanted:
+                close[i] = _WHOLE
+            elif wanted in others:
+                close[i] = _WHOLE - 1
+            elif own.startswith(wanted):
+                close[i] = _WHOLE - 2
+            elif begins.search(own):
+                close[i] = _WHOLE - 3
+            elif any(map(begins.search, others)):
+                close[i] = _WHOLE - 4
         by_id = self._labels.get(search)
         if by_id >= 0:
-            close[by_id] = 3
+            close[by_id] = _WHOLE
         return close
 
     def _lines(self, positions: NDArray[np.int64]) -> list[schemas.ListedLabel]:
@@ -76,6 +86,7 @@ class Catalogue:
         return [
             schemas.ListedLabel(
                 **label,
+                alt_names=list(self._labels[position].alt_names),
                 description=self._descriptions[position],
                 keywords=[term for term, _ in self._keywords[position][:_SHOWN_KEYWORDS]],
             )

@@ -106,7 +106,11 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "LabelList": {
         "total": 1,
-        "labels": [_SAFETY | {"description": _DESCRIPTION, "keywords": ["nuclear", "radiation"]}],
+        "labels": [
+            _SAFETY
+            | {"alt_names": ["Euratom inspection"], "description": _DESCRIPTION}
+            | {"keywords": ["nuclear", "radiation"]}
+        ],
     },
     "WholeLabel": _SAFETY
     | _VOCABULARY

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 
 from depl.core.errors import ConfigError
@@ -31,9 +33,17 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener = socket.create_server((host, port), family=family)
     except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigError(
+                f"Port {port} is in use at {host}, perhaps by another depl serve. Stop that, or "
+                f"choose another --port (0 finds a free one)."
+            ) from error
+        # Python adds to what the system says; of names it says it alone.
+        number = error.errno or 0
+        why = os.strerror(number) if number > 0 else error.strerror or error
         raise ConfigError(
-            f"Cannot listen at {host}, port {port}: {error.strerror or error}. Choose another "
-            f"--port (0 finds a free one) or --host."
+            f"Cannot listen at {host}, port {port}: {why}. Choose another --port (0 finds a free "
+            f"one) or --host."
         ) from error
     # Accepted connections inherit this. asyncio sets it only on sockets whose protocol is named,
     # which those of `create_server` are not; and without it the second packet of an answer waits

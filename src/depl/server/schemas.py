@@ -236,6 +236,7 @@ class PredictResponse(BaseModel):
 class ListedLabel(ShortLabel):
     """A label in a list, with its first keywords."""
 
+    alt_names: list[str]
     description: str
     keywords: list[str]
 

@@ -21,6 +21,10 @@ from depl.server.schemas import MAX_CHARACTERS
 
 MAX_ROWS = 5_000
 
+# What people do about columns that nothing tells: on a page there are no options.
+_ON_THE_COMMAND_LINE = "give --text NAME (in Python: text=)."
+_HERE = "call the column “text” in the file, and open it again."
+
 _SAID = 20  # rows that were left out, of which the reason is told
 
 
@@ -81,7 +85,7 @@ def _read(raw: bytes, name: str, text: str | None, kept: dict[str, Any] | None) 
 
         def said(message: str) -> str:
             about_file, _, _ = message.partition(" What was written to --output")
-            return about_file.replace(f"{folder}/", "")
+            return about_file.replace(f"{folder}/", "").replace(_ON_THE_COMMAND_LINE, _HERE)
 
         try:
             path.write_bytes(raw)

@@ -71,8 +71,13 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
     """The tokens of a file; blank lines and those after ``#`` are passed over."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"Cannot read tokens from {path}: {error}.") from error
+    except UnicodeDecodeError:
+        raise ConfigError(
+            f"{path} is no text file. --tokens-file has a line for each token; `depl token --role "
+            f"edit --name anna` makes one."
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"Cannot read tokens from {path}: {error.strerror}.") from error
     tokens: dict[str, Token] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):

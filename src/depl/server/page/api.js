@@ -114,6 +114,10 @@ async function whatWentWrong(response) {
   const { status } = response;
   const failure = (title, message, more = {}) =>
     new ServiceError(title, message, { status, ...more });
+  if (status === 429 && /wrong tokens/.test(answer.error?.message)) {
+    const wait = "Wait a minute, then try again.";
+    return failure("Too many wrong tokens were tried from here.", wait, { retry: true });
+  }
   if (status === 503 || status === 429) {
     const seconds = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
     const after = Number.isFinite(seconds) ? seconds : 3;

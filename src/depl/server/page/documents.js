@@ -4,7 +4,7 @@ import { service } from "./api.js";
 import { plural, wording } from "./dom.js";
 
 const MOST_BYTES = 16_000_000;
-const TABLE = /\.(csv|tsv|tab|xlsx|xlsm|jsonl|ndjson|json|parquet|mrc|marc|marcxml)(\.(gz|bz2|xz|zst))?$/i;
+const TABLE = /\.(csv|tsv|tab|xlsx|xlsm|xls|ods|jsonl|ndjson|json|parquet|mrc|marc|marcxml)(\.(gz|bz2|xz|zst))?$/i;
 const MARKUP = /\.x?html?$/i;
 const BY_SERVICE = /\.(pdf|docx|x?html?)$/i;
 const UNREAD = "script,style,noscript,template,head";
@@ -34,9 +34,10 @@ async function readTable(file, { documents, notes, refused }) {
   const table = await service.table(file);
   const rows = plural(table.documents.length, "document");
   const columns = table.text.length ? `, text from ${table.text.join(" + ")}` : "";
+  const unread = /^sheet .*\(not read: /.test(table.described) ? `, from ${table.described}` : "";
   const cut = table.cut ? "; only the first rows, the table has more" : "";
   if (!table.documents.length && !table.left_out) throw new Error(`There is no record in ${file.name}.`);
-  notes.push(`${file.name}: ${rows}${columns}${cut}.`);
+  notes.push(`${file.name}: ${rows}${unread}${columns}${cut}.`);
   if (table.left_out) {
     const [first] = table.reasons;
     refused.push(`${plural(table.left_out, "row")} left out, such as ${first}.`);

@@ -37,6 +37,27 @@ export function trainedOn({ training_documents: n }) {
 
 export const labelAddress = (id) => `#label/${encodeURIComponent(id)}`;
 
+/** Where a label's own name lacks a word that was searched: the other name that has most of them. */
+export function otherNameWith({ name, alt_names: others = [] }, search) {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const has = (one) => words.filter((word) => one.toLowerCase().includes(word)).length;
+  const best = others.reduce((a, b) => (has(b) > has(a) ? b : a), name);
+  return best === name ? null : best;
+}
+
+/**
+ * What is known about a label beside its names: a title, and the text. Where nobody wrote it, it is
+ * the label's typical words after its name; null where there is nothing but names.
+ */
+export function aboutLabel({ name, alt_names: others = [], description }) {
+  const names = new Set([name, ...others].join(" ").split(/\s+/));
+  if (description.split(/\s+/).every((word) => !word || names.has(word))) return null;
+  const rest = description.startsWith(`${name} `) ? description.slice(name.length).trim() : description;
+  const words = new Set(rest.split(/\s+/));
+  const written = /[\p{Lu}.,;:!?()]/u.test(rest) || words.size < 3;
+  return written ? ["Description", description] : ["Typical words", [...words].join(" · ")];
+}
+
 /** Calls `act` once there has been no further call for `wait` milliseconds. */
 export function debounced(act, wait) {
   let timer;

@@ -1,6 +1,8 @@
 // The label set: search, browse by frequency band, and a page for each label.
 
-import { $, count, debounced, h, labelAddress, plural, showTrouble, trainedOn } from "./dom.js";
+import {
+  $, aboutLabel, count, debounced, h, labelAddress, otherNameWith, plural, showTrouble, trainedOn,
+} from "./dom.js";
 import { service } from "./api.js";
 import { allBands, bandIcon, bandOf, levelOf } from "./bands.js";
 import { readable } from "./editor.js";
@@ -170,6 +172,7 @@ export class Labels {
     const show = { type: "button", class: "link", onclick: inTree };
     if (family.length) family.push(h("button", show, "Show in the tree"));
     const { definition } = label;
+    const about = aboutLabel(label);
     const pieces = [
       back(),
       h("div", { class: "card-head" }, title, actions),
@@ -179,8 +182,7 @@ export class Labels {
       ...(definition && definition !== label.description
         ? [h("h3", {}, "Definition"), h("p", { class: "description" }, definition)]
         : []),
-      h("h3", {}, "Description"),
-      h("p", { class: "description" }, label.description || "No description."),
+      ...(about ? [h("h3", {}, about[0]), h("p", { class: "description" }, about[1])] : []),
       this.#editor.text.trim() ? this.#inDocument(label) : null,
       h("div", { class: "two" }, keywords(label), nearest(label)),
     ];
@@ -231,6 +233,7 @@ async function groupOf(id) {
 const back = () => h("p", { class: "back" }, h("a", { href: "#labels" }, "← All labels"));
 
 function row(label) {
+  const searched = $("search").value.trim();
   const words = label.keywords.map((word) => h("li", {}, word));
   const seen = plural(label.training_documents, "document");
   const head = [
@@ -238,10 +241,14 @@ function row(label) {
     h("a", { href: labelAddress(label.id) }, label.name),
     h("span", { class: "muted number" }, seen),
   ];
+  const others = [otherNameWith(label, searched), ...label.alt_names].filter(Boolean);
+  const called = [...new Set(others)].join(", ");
+  const more = aboutLabel(label);
   const about = words.length
     ? h("ul", { class: "tags", "aria-label": "Keywords" }, ...words)
-    : h("p", { class: "muted clamp" }, label.description === label.name ? "" : label.description);
-  return h("li", {}, h("div", { class: "row-head" }, ...head), about);
+    : more && h("p", { class: "muted clamp" }, more[1]);
+  const names = called ? h("p", { class: "muted clamp others" }, `Also called ${called}`) : null;
+  return h("li", {}, h("div", { class: "row-head" }, ...head), names, about);
 }
 
 function keywords(label) {

@@ -73,11 +73,16 @@ export class RankedList {
     $("list").querySelector("li:not([hidden]) button.label")?.focus({ preventScroll: true });
   }
 
-  /** Decides about the label that has the focus, and goes on to the next. */
+  /** The label that had the focus last gets it again: somebody has clicked elsewhere. */
+  focusStop() {
+    $("list").querySelector("li:not([hidden]) button.label[tabindex='0']")?.focus();
+  }
+
+  /** Decides about the label that has the focus, and goes on to the next; without one, gives it. */
   decide(verdict) {
     const item = document.activeElement?.closest?.("#list > li");
     const label = item && this.#labels.get(item.dataset.id);
-    if (!label) return;
+    if (!label) return this.focusStop();
     this.verdicts.decide(label, verdict);
     let next = item.nextElementSibling;
     while (next?.hidden) next = next.nextElementSibling;

@@ -57,6 +57,7 @@ function describe(info, runs) {
   $("runs").hidden = !several;
   $("choose-run").replaceChildren(...names.map((name) => new Option(name)));
   $("choose-run").value = runHere() ?? names[0];
+  $("for-programs").href = `${runHere() === null ? "" : "../../"}docs`;
   $("run").title = `depl ${info.version}; parts of the model: ${info.parts.join(", ")}`;
   permit();
 }
@@ -154,7 +155,7 @@ $("expert").addEventListener("click", () => setExpert(!document.body.classList.c
 $("forget").addEventListener("click", () => {
   keepToken("");
   $("forget").hidden = $("visitor").hidden = true;
-  toast("Token forgotten.");
+  toast("Signed out: the token is forgotten.");
 });
 $("choose-run").addEventListener("change", () => location.assign(pageOf($("choose-run").value)));
 $("add-here").addEventListener("click", () => edit.add($("attach").value));

@@ -1,8 +1,8 @@
 // The review: documents one by one, those that teach most first; decided with the keyboard alone.
 
-import { $, count, h, percent, plural, toast, wording } from "./dom.js";
+import { $, count, h, percent, plural, showTrouble, toast, wording } from "./dom.js";
 import { service } from "./api.js";
-import { mayDecide } from "./visitor.js";
+import { mayDecide, visitor } from "./visitor.js";
 
 const KEYS = [
   ["↑ ↓", "choose a label"],
@@ -86,7 +86,7 @@ export class Review {
     const name = [found.source, called].filter(Boolean).join(": ");
     this.#desk.host({ name, text: found.text, source: found.source, id: found.id, asked });
     $("review-name").textContent = name;
-    $("review-why").replaceChildren(...because(found));
+    $("review-why").replaceChildren(...because(found, whoElse(decisions)));
     $("review-back").disabled = this.#at <= 0;
     this.#list.verdicts.refresh(); // a label can be added before any is suggested
     scrollTo(0, 0);
@@ -107,11 +107,6 @@ export class Review {
   /** Nothing is left, or nothing was ever there. */
   #end({ total, done, skipped }) {
     this.#at = this.#seen.length;
-    this.#desk.host({ name: "review", text: "", id: null });
-    $("view-suggest").classList.add("nothing-left");
-    $("review-name").textContent = "";
-    $("review-why").replaceChildren();
-    $("review-back").disabled = !this.#seen.length;
     const again = h("a", { href: "#suggest" }, "Open a table");
     const empty = [
       h("p", { class: "lead" }, "Nothing waits to be reviewed."),
@@ -119,9 +114,23 @@ export class Review {
     ];
     const finished = [
       h("p", { class: "lead" }, `All done: ${plural(done, "document")} reviewed, ${count(skipped)} skipped.`),
-      h("p", {}, "What you decided is kept. The run learns from it with ", h("code", {}, "depl learn RUN"), "."),
+      h("p", {}, "What you decided is kept. Whoever runs the service lets the run learn from it with ", h("code", {}, "depl learn RUN"), ", unless it does so by itself."),
     ];
-    $("review-end").replaceChildren(...(total ? finished : empty));
+    if (!$("nav-documents").hidden) {
+      const list = h("a", { href: "#documents" }, "Back to your documents");
+      finished.push(h("p", {}, list, ": they have the labels that you decided about, to take with you as CSV or JSON."));
+    }
+    this.#showInstead(total ? finished : empty);
+  }
+
+  /** Words in the place of a document: what is open elsewhere is none of the review. */
+  #showInstead(words) {
+    this.#desk.host({ name: "review", text: "", id: null });
+    $("view-suggest").classList.add("nothing-left");
+    $("review-name").textContent = "";
+    $("review-why").replaceChildren();
+    $("review-back").disabled = !this.#seen.length;
+    $("review-end").replaceChildren(...words);
     $("review-end").hidden = false;
   }
 
@@ -154,7 +163,14 @@ export class Review {
       await act();
       return true;
     } catch (error) {
-      toast(wording(error), error.retry ? { name: "Try again", act: () => this.enter() } : null);
+      const again = () => this.enter();
+      if (this.#desk.guest?.text) {
+        toast(wording(error), error.retry ? { name: "Try again", act: again } : null);
+      } else {
+        const trouble = h("div", { class: "trouble" });
+        showTrouble(trouble, error, again);
+        this.#showInstead([trouble]);
+      }
       return false;
     } finally {
       this.#busy = false;
@@ -174,6 +190,9 @@ export class Review {
       b: () => this.#back(),
       "/": () => $("attach").focus(),
     };
+    if (!event.target.closest("#list, #text, input")) {
+      acts.arrowdown = acts.arrowup = () => this.#list.focusStop();
+    }
     const act = acts[event.key.toLowerCase()];
     if (!act || !mayDecide() || this.#busy) return; // what is typed is meant for the next document
     event.preventDefault();
@@ -181,11 +200,18 @@ export class Review {
   }
 }
 
+/** Who else has decided about labels of a document, in words. */
+function whoElse(decisions) {
+  const others = decisions.filter(({ by, undone }) => !undone && by && by !== visitor().name);
+  return [...new Set(others.map(({ by }) => by))].sort().join(" and ");
+}
+
 /** Why this document comes now. */
-function because({ reasons, missing, state, by, looking }) {
+function because({ reasons, missing, state, by, looking }, others) {
   const notes = [];
+  if (others) notes.push(`${others} decided about labels outlined below. `);
   if (looking) notes.push(`${looking} is looking at it as well. `);
-  if (state !== "open") notes.push(`${state === "done" ? "Done" : "Skipped"}${by ? ` by ${by}` : ""}. `);
+  if (state !== "open") notes.push(`${state === "done" ? "Done" : "Skipped"}${by ? ` by ${by === visitor().name ? "you" : by}` : ""}. `);
   const more = Math.round(missing);
   if (!reasons.length && !more) return [...notes, "depl is sure about this one; there is little to learn."];
   const label = ({ name, probability, rare }, i) => [

@@ -73,10 +73,10 @@ export class Threshold {
       box.replaceChildren();
       return;
     }
-    const right = Math.round(shown.reduce((sum, { probability }) => sum + probability, 0));
+    const sum = shown.reduce((all, { probability }) => all + probability, 0);
     const last = shown.at(-1);
     box.replaceChildren(
-      `${plural(shown.length, "label")} for this document: ${expected(right, shown.length)}.`,
+      `${plural(shown.length, "label")} for this document: ${expected(sum, shown.length)}.`,
       ...(next ? [" Move left, and ", ...named(next), " comes in"] : [" There is no other label"]),
       ...(shown.length > 1 ? ["; move right, and ", ...named(last), " goes first."] : ["."]),
     );
@@ -85,7 +85,9 @@ export class Threshold {
 
 const named = ({ name, probability }) => [h("b", {}, name), ` (${percent(probability)})`];
 
-function expected(right, all) {
+function expected(sum, all) {
+  const right = Math.round(sum);
+  if (all === 1 && sum > 0.35 && sum < 0.65) return "it may be right or wrong";
   if (right >= all) return all === 1 ? "it is probably right" : "probably all are right";
   if (!right) return all === 1 ? "it is probably wrong" : "probably none is right";
   return `about ${right} should be right`;

@@ -1,13 +1,13 @@
 // What people decide about labels of a document: accept, reject, add; each can be taken back.
 
-import { $, debounced, h, plural, toast, wording } from "./dom.js";
+import { $, h, toast, wording } from "./dom.js";
 import { service } from "./api.js";
+import { LabelSearch } from "./attach.js";
 import { Desk } from "./desk.js";
 import { digest, keep, recall } from "./drafts.js";
 import { readable } from "./editor.js";
+import { visitor } from "./visitor.js";
 
-const WAIT = 150; // milliseconds without a keystroke before the labels are searched
-const FOUND = 8; // labels that a search shows
 const KEPT = "decisions";
 const MOST_KEPT = 500; // documents whose decisions are still shown after a reload
 
@@ -17,13 +17,24 @@ const VERBS = { accepted: "Accepted", rejected: "Rejected", added: "Added" };
 const newKey = () =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (x) => x.toString(16).padStart(2, "0")).join("");
 
+/** Whether a decision is the visitor's own; what was kept in this browser may not say whose it is. */
+const isOwn = ({ by }) => !by || by === visitor().name;
+
 /** Whether a label is in the list, and not hidden by the threshold. */
 const isSeen = (id) => [...$("list").children].some((item) => item.dataset.id === id && !item.hidden);
+
+/** What is below a new decision: that of somebody else, whose own came first or last. */
+function below(before, by) {
+  if (!before) return null;
+  return before.by && before.by !== by ? before : (before.under ?? null);
+}
 
 /** Events: "decided" when something was decided about the current document, or taken back. */
 export class Verdicts extends EventTarget {
   #editor;
-  #given = new Map(); // by digest of a text: {number, verdict, label} by label id
+  // By digest of a text: {number, verdict, label, by, under} by label id. `under` is what somebody
+  // else decided before: it stays, and is in force again when one's own decision is taken back.
+  #given = new Map();
   #shown = new Map(); // probabilities of the labels that are suggested, by id
   #waiting = new Set(); // ids of labels that a request is under way for
   #digests = new WeakMap(); // of open documents: a list of thousands asks for them often
@@ -32,7 +43,9 @@ export class Verdicts extends EventTarget {
     super();
     this.#editor = editor;
     this.#remember();
-    new LabelSearch((label) => this.decide(label, isSeen(label.id) ? "accepted" : "added"));
+    const take = (label) => this.decide(label, isSeen(label.id) ? "accepted" : "added");
+    const search = new LabelSearch(take);
+    editor.desk.addEventListener("shown", () => search.clear());
     // Of all rows, only the one with the focus has buttons that Tab stops at.
     $("list").addEventListener("focusin", (event) => {
       for (const one of $("list").querySelectorAll(".verdict button")) {
@@ -52,8 +65,10 @@ export class Verdicts extends EventTarget {
   /** Takes over what is kept about a document: decisions of `/v1/feedback`, the latest first. */
   restore(text, decisions) {
     const given = new Map();
-    for (const { label, name, number, verdict, undone } of [...decisions].reverse()) {
-      if (!undone) given.set(label, { number, verdict, label: { id: label, name: name ?? label } });
+    for (const { label, name, number, verdict, by, undone } of [...decisions].reverse()) {
+      if (undone) continue;
+      const under = below(given.get(label), by);
+      given.set(label, { number, verdict, label: { id: label, name: name ?? label }, by, under });
     }
     this.#given.set(digest(text), given);
   }
@@ -94,42 +109,53 @@ export class Verdicts extends EventTarget {
     if (labels) this.#shown = new Map(labels.map(({ id, probability }) => [id, probability]));
     const given = this.#own();
     for (const item of $("list").children) {
-      const verdict = given.get(item.dataset.id)?.verdict;
+      const one = given.get(item.dataset.id);
+      const verdict = one?.verdict === "added" ? "accepted" : one?.verdict;
       for (const button of item.querySelectorAll(".verdict button")) {
-        const pressed = button.dataset.verdict === (verdict === "added" ? "accepted" : verdict);
+        const pressed = button.dataset.verdict === verdict;
+        const others = pressed && !isOwn(one);
         button.setAttribute("aria-pressed", pressed);
+        button.classList.toggle("by-others", others);
+        button.title = button.getAttribute("aria-label") + (others ? ` (${VERBS[verdict].toLowerCase()} by ${one.by})` : "");
       }
     }
     const added = [...given.values()].filter(({ verdict }) => verdict === "added");
-    $("added").replaceChildren(...added.map(({ label }) => this.#chip(label)));
+    $("added").replaceChildren(...added.map((one) => this.#chip(one)));
     $("added-box").hidden = !this.#editor.text.trim();
   }
 
-  /** Keeps a decision about the current document; the same once more takes it back. */
+  /**
+   * Keeps a decision about the current document; the same once more takes it back. What somebody
+   * else decided is never taken back: one agrees with it, or decides otherwise.
+   */
   async decide(label, verdict, key = newKey()) {
     const text = readable(this.#editor.text);
     if (!text.trim() || this.#waiting.has(label.id)) return;
     const given = this.#own();
     const before = given.get(label.id);
+    const own = before && isOwn(before) ? before : null;
     this.#waiting.add(label.id);
     try {
-      if (before?.verdict !== verdict) {
+      if (own?.verdict !== verdict) {
         const probability = this.#shown.get(label.id) ?? null;
         const decision = { key, label: label.id, verdict, probability };
         const { id, source } = Desk.known(this.#editor.desk.current);
         const about = { text, id, source: source.slice(-500) || null };
         const kept = await service.decide({ ...about, decisions: [decision] });
-        given.set(label.id, { number: kept.decisions[0].number, verdict, label });
+        const [{ number, by }] = kept.decisions;
+        given.set(label.id, { number, verdict, label, by, under: below(before, by) });
         $("live").textContent = `${VERBS[verdict]}: ${label.name}.`;
       } else {
-        given.delete(label.id);
+        if (own.under) given.set(label.id, own.under);
+        else given.delete(label.id);
         $("live").textContent = `Taken back: ${label.name}.`;
       }
-      if (before) await service.takeBack(before.number);
+      if (own) await service.takeBack(own.number);
     } catch (error) {
       if (before) given.set(label.id, before);
       const again = () => this.decide(label, verdict, key);
-      const lost = `${error.title} The decision about “${label.name}” was not kept.`;
+      const why = error.status === 500 ? ` ${error.message}` : ""; // such as a disk that is full
+      const lost = `${error.title} The decision about “${label.name}” was not kept.${why}`;
       toast(error.retry ? lost : wording(error), { name: "Try again", act: again });
     }
     this.#waiting.delete(label.id);
@@ -145,93 +171,11 @@ export class Verdicts extends EventTarget {
     return this.#given.get(key);
   }
 
-  #chip(label) {
-    const remove = () => this.decide(label, "added");
-    const about = { type: "button", class: "chip", "aria-label": `Take back ${label.name}` };
+  #chip(one) {
+    const { label, by } = one;
+    const remove = () => this.decide(label, isOwn(one) ? "added" : "rejected");
+    const name = isOwn(one) ? `Take back ${label.name}` : `Reject ${label.name}, added by ${by}`;
+    const about = { type: "button", class: "chip", "aria-label": name, title: name };
     return h("li", {}, h("button", { ...about, onclick: remove }, label.name, " ", "✕"));
-  }
-}
-
-/** A field that finds labels by any of their names while one types; arrows choose, Enter takes. */
-class LabelSearch {
-  #found = [];
-  #at = -1;
-  #searching = null;
-  #take;
-
-  constructor(take) {
-    this.#take = take;
-    const field = $("attach");
-    const soon = debounced(() => this.#search(field.value.trim()), WAIT);
-    field.addEventListener("input", soon);
-    field.addEventListener("keydown", (event) => this.#key(event));
-    field.addEventListener("blur", () => this.#show([]));
-  }
-
-  async #search(search) {
-    this.#searching?.abort();
-    $("attach-none").hidden = true;
-    if (!search) return this.#show([]);
-    const searching = (this.#searching = new AbortController());
-    try {
-      const { labels } = await service.labels({ search, limit: FOUND }, searching.signal);
-      this.#show(labels);
-      $("live").textContent = labels.length ? `${plural(labels.length, "label")} found.` : "";
-      $("attach-none").hidden = labels.length > 0;
-      $("attach-none").textContent = labels.length ? "" : `No label has “${search}” in its names.`;
-    } catch (error) {
-      if (error.name !== "AbortError") toast(wording(error));
-    }
-  }
-
-  #show(labels) {
-    this.#found = labels;
-    const option = (label, i) => {
-      const take = (event) => {
-        event.preventDefault(); // the field keeps the focus
-        this.#choose(i);
-      };
-      const about = { id: `attach-${i}`, role: "option", "aria-selected": false, onmousedown: take };
-      const id = label.id === label.name ? null : h("small", { class: "muted" }, label.id);
-      return h("li", about, label.name, " ", id);
-    };
-    $("attach-options").replaceChildren(...labels.map(option));
-    $("attach-options").hidden = !labels.length;
-    $("attach").setAttribute("aria-expanded", labels.length > 0);
-    this.#move(labels.length ? 0 : -1);
-  }
-
-  #move(to) {
-    this.#at = to;
-    [...$("attach-options").children].forEach((option, i) => {
-      option.setAttribute("aria-selected", i === to);
-    });
-    if (to < 0) $("attach").removeAttribute("aria-activedescendant");
-    else $("attach").setAttribute("aria-activedescendant", `attach-${to}`);
-  }
-
-  #key(event) {
-    const { length } = this.#found;
-    if (!length && event.key === "Escape") {
-      $("attach").blur(); // even where no suggestion is shown that could have the focus
-      $("list").querySelector("li:not([hidden]) button.label[tabindex='0']")?.focus();
-      event.stopPropagation();
-    }
-    if (!length) return;
-    if (event.key === "ArrowDown") this.#move((this.#at + 1) % length);
-    else if (event.key === "ArrowUp") this.#move((this.#at + length - 1) % length);
-    else if (event.key === "Enter") this.#choose(this.#at);
-    else if (event.key === "Escape") this.#show([]);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  }
-
-  #choose(i) {
-    const label = this.#found[i];
-    $("attach").value = "";
-    $("attach-none").hidden = true;
-    this.#show([]);
-    this.#take(label);
   }
 }

@@ -1,6 +1,6 @@
 // Why a label is suggested: its keywords in the text, the parts of the model, similar documents.
 
-import { h, labelAddress, percent, plural, signed, trainedOn } from "./dom.js";
+import { aboutLabel, h, labelAddress, percent, plural, signed, trainedOn } from "./dom.js";
 import { bandIcon } from "./bands.js";
 import { inUtf16 } from "./editor.js";
 
@@ -134,13 +134,10 @@ function marked(found, text) {
 /** The panel below a suggestion. `jump(start)` scrolls to a position in the text. */
 export function explanation(why, text, jump) {
   const card = h("a", { href: labelAddress(why.label.id) }, "More about this label →");
+  const about = aboutLabel({ ...why.label, description: why.description });
+  const [title, words] = about ?? [];
   return [
-    h(
-      "section",
-      {},
-      h("h4", {}, "Description"),
-      h("p", { class: "description" }, why.description || why.label.name),
-    ),
+    ...(about ? [h("section", {}, h("h4", {}, title), h("p", { class: "description" }, words))] : []),
     ...reasons(why, text, jump),
     h("p", { class: "onward" }, card),
   ];
