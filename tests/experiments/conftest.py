@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -21,12 +21,14 @@ def import_script() -> Iterator[Callable[[str], ModuleType]]:
         patch.syspath_prepend(EXPERIMENTS)
         yield importlib.import_module
     for name in set(sys.modules) - before:
-        if any(map(_is_script, getattr(sys.modules[name], "__path__", None) or [_file(name)])):
+        if any(map(_is_script, _places(sys.modules[name]))):
             del sys.modules[name]
 
 
-def _file(name: str) -> str:
-    return getattr(sys.modules[name], "__file__", None) or ""
+def _places(module: ModuleType) -> Iterable[str]:
+    """The folders of a package, the file of a module; some of torch's have neither."""
+    folders, file = getattr(module, "__path__", None), getattr(module, "__file__", None)
+    return folders if isinstance(folders, Iterable) else [file or ""]
 
 
 def _is_script(path: str) -> bool:
