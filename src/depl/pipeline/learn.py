@@ -31,8 +31,8 @@ from depl.core.corpus import Corpus, LabelSet
 from depl.core.errors import RunError
 from depl.labels.feedback import FeedbackStore
 from depl.labels.feedback_corpus import Taught, taught
-from depl.pipeline.learn_fusion import foreseen, fused
-from depl.pipeline.learn_vectors import encode_news
+from depl.pipeline.learn_fusion import foreseen, fused, suggesting
+from depl.pipeline.learn_vectors import encode_news, vectors_of
 from depl.pipeline.news import News, news_since
 from depl.pipeline.sparse import token_count, unspoken_terms
 from depl.run.folder import Run
@@ -116,6 +116,10 @@ def _learned(
     run: Run, corpus: Corpus, before: Learned, studied: Documents, news: News
 ) -> tuple[Learned, Documents]:
     """What is known with the news, and from which documents."""
+    state = suggesting(run, before)
+    # What an encoder is given here is the same for what was foreseen and for what is kept.
+    unread = news.texts(corpus, studied).unread
+    read = None if state is None else state.encode([corpus.texts[i] for i in unread])
     features, X, fresh = _counted(run, corpus, before.features, studied, news)
     renewal = Renewal(before.features.idf_, features)
     svm = before.svm.over_other_terms(renewal.weights)
@@ -133,7 +137,8 @@ def _learned(
     learnt = news.labels[known]
     own = _described(run, corpus, features, X, csr_array(svm.weights_[learnt]), learnt)
     said = dict(zip(learnt.tolist(), own.texts, strict=True))
-    vectors = _encoded(run, corpus, before, studied, news, said)
+    own_vectors = {} if read is None else vectors_of(unread, read)
+    vectors = _encoded(run, corpus, before, studied, news, said, own_vectors)
     older = np.flatnonzero(~np.isin(before.labels, learnt))
     labels = np.concatenate([before.labels[older], learnt])
     described = Descriptions(
@@ -144,7 +149,7 @@ def _learned(
     documents = news.places, csr_array(X[news.places]), corpus.Y
     learned = Learned(features, svm, names, labels, described, *documents, characters, vectors)
     by_characters = None if Z is None else csr_array(Z[news.places])
-    seen = foreseen(run, corpus, before, studied, news, fresh, Z)
+    seen = foreseen(run, corpus, before, studied, news, fresh, Z, state, read)
     return learned, Documents(news.verdicts, learned.rows, by_characters, seen)
 
 
@@ -201,8 +206,12 @@ def _encoded(
     studied: Documents,
     news: News,
     texts: Mapping[int, str],
+    read: Mapping[int, NDArray[np.float32]],
 ) -> LearnedVectors | None:
-    """The vectors of the news, whose labels are described by ``texts``; None without an encoder."""
+    """The vectors of the news, whose labels are described by ``texts``; None without an encoder.
+
+    ``read`` has those of some documents, by position.
+    """
     if not run.has("index"):
         return None
     known: dict[str, NDArray[np.float32]] = {}
@@ -212,7 +221,7 @@ def _encoded(
     fitted = run.index("documents").vectors
     reworded = set(news.reworded.tolist())
     documents = {
-        i: known.get(said.digest) if i in reworded else fitted[i]
+        i: read.get(i, known.get(said.digest)) if i in reworded else fitted[i]
         for i, said in zip(news.places.tolist(), news.verdicts.values(), strict=True)
     }
     had = run.descriptions().with_others(before.labels.tolist(), before.descriptions).texts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -18,6 +20,19 @@ from depl.run.state import State
 from depl.run.titles import Titles, read_titles
 from depl.sparse.neighbours import WORD_NEIGHBOURS
 
+if TYPE_CHECKING:
+    from depl.neural.retriever import Vectors
+
+
+def suggesting(run: Run, before: Learned) -> State | None:
+    """What suggested labels until now, where a fusion learns and there is an encoder."""
+    if before.fusion is None or not run.has("index"):
+        return None
+    try:
+        return State.load(run, before.fusion.parts_)
+    except RunError:  # a part is damaged
+        return None
+
 
 def foreseen(
     run: Run,
@@ -27,6 +42,8 @@ def foreseen(
     news: News,
     fresh: csr_array,
     by_characters: csr_array | None,
+    state: State | None,
+    vectors: Vectors | None,
 ) -> Foreseen | None:
     """What was suggested for all new documents before they were learnt from.
 
@@ -38,6 +55,9 @@ def foreseen(
         The vectors of texts that were not read before, by the tf-idf from before.
     by_characters : csr_array or None
         Those of all documents by sequences of characters.
+    state, vectors : State and tensor, or None
+        With an encoder, what suggested labels, and its vectors of the texts that were not read
+        before.
     """
     fusion = before.fusion
     if fusion is None:
@@ -62,12 +82,10 @@ def foreseen(
             titles = Titles.of(texts)
             words = titles.by_words(before.features, before.svm, before.names, depth)
             rankings |= titles.parts(words)
+    elif state is None or vectors is None:
+        return known
     else:
-        try:
-            state = State.load(run, fusion.parts_)
-        except RunError:  # what suggested labels is damaged
-            return known
-        rankings = state.rank(texts, depth)
+        rankings = state.rank(texts, depth, vectors[np.flatnonzero(new)])
     ids, Y = [corpus.ids[i] for i in places], csr_array(corpus.Y[places])
     later = Foreseen.of(fusion, rankings, before.train_counts, ids, Y, run.label_facts())
     had = {id: said.digest for id, said in studied.verdicts.items()}

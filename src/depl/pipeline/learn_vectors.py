@@ -5,7 +5,8 @@ The encoder itself and its classification head are those of the fit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,16 @@ from depl.core.corpus import Corpus
 from depl.neural.tokens import tokenize
 from depl.run.folder import Run
 from depl.run.learned_vectors import LearnedVectors
+
+if TYPE_CHECKING:
+    from depl.neural.retriever import Vectors
+
+
+def vectors_of(places: Sequence[int], vectors: Vectors) -> dict[int, NDArray[np.float32]]:
+    """What an index holds of the documents at these places, which an encoder gave vectors."""
+    from depl.neural.retriever import unit_vectors
+
+    return dict(zip(places, unit_vectors(vectors), strict=True))
 
 
 def encode_news(
@@ -30,8 +41,8 @@ def encode_news(
     run, corpus
         The run, and all documents with those of the feedback.
     documents : mapping of int to array or None
-        Positions of the documents that the feedback is about, and the vectors of those whose texts
-        were encoded before.
+        Positions of the documents that the feedback is about, and the vectors of those that are
+        encoded.
     label_texts : mapping of int to str
         Labels by position, and their descriptions that are other than the last time.
     before : LearnedVectors or None
