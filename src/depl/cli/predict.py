@@ -136,7 +136,11 @@ def predict(
     ] = False,
     excel: Annotated[
         bool,
-        typer.Option("--excel", help="Write CSV that Excel opens, with the input's separator."),
+        typer.Option(
+            "--excel",
+            help="Write CSV with the input's separator, for an Excel that opens the input. Where "
+            "there is none, as in .xlsx, with commas: a German Excel needs --output FILE.xlsx.",
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     ray: Ray = None,
@@ -149,6 +153,7 @@ def predict(
     from depl.readers.columns import Columns
     from depl.readers.documents import Documents, chunks
     from depl.readers.encodings import known as known_encoding
+    from depl.readers.files import format_of
     from depl.readers.stores import is_marc
     from depl.readers.suggestions import PLAIN, Form
     from depl.run.folder import Run
@@ -191,6 +196,12 @@ def predict(
     if target is not None and target.complete:
         err.print(f"[dim]{escape(str(output))} is finished already; --overwrite makes it again.[/]")
         return
+    if excel and output is not None and form.delimiter is None and format_of(output) == "csv":
+        err.print(
+            f"[yellow]Note:[/] no separator can be taken over from {escape(documents.name)}, so "
+            f"commas separate the cells. An Excel with decimal commas, such as a German one, does "
+            f"not split at them: write an .xlsx file for it."
+        )
     n_documents = 0
     remark = partial(_what_is_kept, target)
     with target or nullcontext(), remarking(remark), _adding(remark), quiet_at_closed_pipe():

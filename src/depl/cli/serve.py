@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -174,7 +175,7 @@ def serve(
 ) -> None:
     """Serve runs over HTTP, as a REST API and a web page.
 
-    SIGHUP reloads the runs, SIGTERM stops the service.
+    Ctrl-C or SIGTERM stops the service; SIGHUP reloads the runs.
     """
     if importlib.util.find_spec("uvicorn") is None:
         raise MissingExtraError("uvicorn", "serve", "The service")
@@ -185,7 +186,7 @@ def serve(
     from depl.server.plan import Plan, label_counts
     from depl.server.process import log_to_stderr, reload_on_hangup, run_app
     from depl.server.security import Access, is_loopback
-    from depl.server.tokens import Buckets, read_tokens
+    from depl.server.tokens import Buckets, Role, read_tokens
 
     if ray is not None:
         _refuse_on_several_machines(certfile, port)
@@ -222,6 +223,9 @@ def serve(
     if learn is not None and not hasattr(signal, "SIGHUP"):
         raise ConfigError("--learn is not available on Windows. Call depl learn, and reload.")
     log_to_stderr(requests=log_requests)
+    deciders = any(known.role >= Role.FEEDBACK for known in access.known)
+    if (deciders or access.local_writes) and not read_only:
+        _warn_of_unwritable(folders.values())
     # A problem with the address shows before loading.
     with listen(host, port) as listener, Learners(folders.values(), learn) as learners:
         shown = f"[{host}]" if ":" in host else host
@@ -258,6 +262,21 @@ def serve(
             say_where(label_counts(models))
 
         run_app(plan.app(models), listener, plan.tls, begin)
+
+
+def _warn_of_unwritable(folders: Iterable[Path]) -> None:
+    """Say which runs cannot be changed, before somebody's work is refused."""
+    for folder in folders:
+        kept = [folder / name for name in ("labels", "feedback", "review")]
+        files = [path for there in kept if there.is_dir() for path in there.iterdir()]
+        paths = [folder, *(path for path in [*kept, *files] if path.exists())]
+        closed = next((path for path in paths if not os.access(path, os.W_OK)), None)
+        if folder.is_dir() and closed is not None:
+            err.print(
+                f"[yellow]Warning:[/] {escape(str(closed))} is not writable, so edits of labels "
+                f"and feedback cannot be saved and will be refused. Give the user that runs the "
+                f"service write permission for {escape(str(folder))} and everything in it."
+            )
 
 
 def _refuse_on_several_machines(certfile: Path | None, port: int) -> None:
