@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def check(run: RunFolder, as_json: Json = False) -> None:
-    """Check every file of a run against its size and hash; say what to make again.
+    """Check that no file of a run is damaged or missing; say how to repair what is.
 
-    The exit code is 0 if all is as it was written, and 1 if something is damaged.
+    Sizes and hashes are compared. The exit code is 0 if all is well, and 1 if something is damaged.
     """
     from depl.labels.feedback import FeedbackStore
     from depl.labels.journal import Journal

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.text import Text
 
 import depl
-from depl.cli.console import count, err, out
+from depl.cli.console import count, err
 from depl.cli.interrupts import remarking
 from depl.cli.options import Encoding, IdColumn, Ray, RunFolder, Sheet, TextColumns
 from depl.cli.predicted import (
@@ -72,7 +72,8 @@ def predict(
     per_band: Annotated[
         bool,
         typer.Option(
-            "--per-band", help="Find a separate threshold for each band of label frequency."
+            "--per-band",
+            help="Use separate thresholds for rare and for frequent labels.",
         ),
     ] = False,
     model_name: Annotated[
@@ -81,14 +82,15 @@ def predict(
             "--model",
             metavar="NAME",
             help="Which part suggests: fusion (all parts together), depl+c, depl, classifier, svm, "
-            "names or neighbours; by default the run's setting, which is mostly fusion.",
+            "names or neighbours; by default the setting of the run, usually fusion.",
         ),
     ] = None,
     no_ancestors: Annotated[
         bool,
         typer.Option(
             "--no-ancestors",
-            help="Omit labels that are broader than another suggestion; the next ones move up.",
+            help="Omit labels that are broader than another suggestion; the next best take their "
+            "places.",
         ),
     ] = False,
     output: Annotated[
@@ -115,7 +117,7 @@ def predict(
         ),
     ] = None,
     lines: Annotated[
-        bool, typer.Option("--lines", help="Take each line of plain text as a document.")
+        bool, typer.Option("--lines", help="Treat each line of plain text as a document.")
     ] = False,
     encoding: Encoding = None,
     sheet: Sheet = None,
@@ -224,7 +226,7 @@ def predict(
         write = target.append if target else print_json_lines if as_json else print_text
         with (
             connected(ray, run=run, torch=model.retriever is not None) as executor,
-            bar(documents, n_documents, to_terminal=target is None and out.is_terminal) as moved,
+            bar(documents, n_documents, printed=target is None) as moved,
         ):
             some = chunks(todo, _DOCUMENTS, _CHARACTERS)
             for chunk, ranking in rank_chunks(model, asked, some, executor):

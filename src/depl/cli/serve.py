@@ -68,7 +68,7 @@ def serve(
             "--rate",
             metavar="N",
             min=0.01,
-            help="Limit on requests per second from one token or address, on average.",
+            help="Average number of requests per second allowed to one token or address.",
         ),
     ] = None,
     allowed_host: Annotated[
@@ -135,7 +135,7 @@ def serve(
             "--jobs",
             metavar="N",
             min=0,
-            help="How many files may wait to be labelled in the background; 0 accepts none.",
+            help="How many files may wait to be labelled in the background; with 0, none may.",
         ),
     ] = 20,
     workers: Annotated[
@@ -145,7 +145,7 @@ def serve(
             metavar="N",
             min=1,
             help="Number of processes, by default 1; each uses one core, and all share the weights "
-            "in memory. With --ray, on all machines together; by default one on each.",
+            "in memory. With --ray, their number on all machines together, by default one on each.",
         ),
     ] = None,
     ray: Annotated[
@@ -164,8 +164,8 @@ def serve(
             "--learn",
             metavar="N",
             min=1,
-            help="Learn from feedback in the background after N decisions, and after fewer when "
-            "there was none for a minute.",
+            help="Learn from feedback in the background after every N decisions, or after a minute "
+            "without new ones.",
         ),
     ] = None,
     log_requests: Annotated[
