@@ -189,6 +189,7 @@ def test_a_run_that_cannot_be_changed_is_said_at_the_start(own_run, monkeypatch,
     for closed in (own_run, feedback):
         monkeypatch.setattr(os, "access", lambda path, mode, closed=closed: path != closed)
         assert f"Warning: {closed} is not writable" in started(*told)
+    assert started().endswith("Stopped.\n")
     assert "not writable" not in started()
     assert "not writable" not in started(*told, "--read-only")
 

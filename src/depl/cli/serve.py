@@ -237,6 +237,8 @@ def serve(
             for name, n in labels.items():
                 where = f"runs/{name}/" if len(labels) > 1 else ""
                 err.print(f"{escape(name)}: {count(n, 'label')} at {address}/{where}")
+            if err.is_terminal:
+                err.print("[dim]Open it in a browser; Ctrl-C stops the service.[/]")
             if not local and not access.known:
                 err.print(
                     "[yellow]Warning:[/] everybody who can reach this machine can use the service. "
@@ -254,6 +256,7 @@ def serve(
             from depl.server.supervisor import run_workers
 
             run_workers(plan, listener, workers, say_where)
+            _say_stopped()
             return
         models = plan.load()
 
@@ -262,6 +265,12 @@ def serve(
             say_where(label_counts(models))
 
         run_app(plan.app(models), listener, plan.tls, begin)
+    _say_stopped()
+
+
+def _say_stopped() -> None:
+    """One line, below the ^C that a terminal shows."""
+    err.print("\nStopped." if err.is_terminal else "Stopped.")
 
 
 def _warn_of_unwritable(folders: Iterable[Path]) -> None:

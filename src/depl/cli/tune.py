@@ -132,7 +132,7 @@ def _table(trials: list[Trial], best: Trial, measure: str) -> Table:
         shown.append(first)
     table = Table("trial", measure, *(x.rpartition(".")[2] for x in best.settings), box=None)
     for x in shown:
-        name = f"{x.number}, as it was" if x is first else str(x.number)
+        name = f"{x.number}, unchanged" if x is first else str(x.number)
         table.add_row(name, f"{x.score:.2f}", *map(_short, x.settings.values()))
     return table
 
