@@ -551,11 +551,21 @@ def test_labels_list_begins_with_the_rarest(fitted_run: Path):
     assert lines[0].split() == ["id", "name", "documents", "keywords"]
     assert lines[1].split() == ["77", "bee-keeping", "0"]
     assert lines[2].split()[:4] == ["4347", "nuclear", "safety", "3"]
-    assert lines[-1].startswith("9 more labels; use --limit")
+    assert lines[-1].startswith("9 more labels: see more with --limit")
     cards = records(depl_("labels", fitted_run, "list", "--json"))
     counts = [card["training_documents"] for card in cards]
     assert counts == sorted(counts)
     assert len(cards) == 12
+
+
+def test_labels_list_has_ids_only_where_they_are_not_the_names(tmp_path: Path):
+    labels = LabelSet([Label("wine", "wine"), Label("beer", "beer")])
+    texts = [f"{labels[i % 2].name} number {i}" for i in range(20)]
+    rows = [[i % 2] for i in range(20)]
+    corpus = Corpus.from_rows([str(i) for i in range(20)], texts, rows, labels)
+    run = fit(corpus, tmp_path / "run", until="descriptions").path
+    head = depl_("labels", run, "list").stdout.splitlines()[0]
+    assert head.split() == ["name", "documents", "keywords"]
 
 
 def test_labels_list_searches_names(fitted_run: Path):

@@ -55,14 +55,17 @@ def test_wide_keeps_the_columns_of_the_input(fitted_run, table, tmp_path):
 
 def test_excel_gets_a_byte_order_mark_and_the_separator_of_the_input(fitted_run, table, tmp_path):
     out = tmp_path / "out.csv"
-    predicted(fitted_run, table, "-k", 1, "--wide", "--excel", "--output", out)
+    said = predicted(fitted_run, table, "-k", 1, "--wide", "--excel", "--output", out).stderr
+    assert "separator" not in said
     assert out.read_bytes().startswith(b"\xef\xbb\xbfNr;Titel;text;Notiz;label_1;")
     assert "Käse" in out.read_text("utf-8-sig")
     # Where semicolons separate cells, Excel has decimal commas.
     assert re.search(r";wine;2560;0,\d+$", out.read_text("utf-8-sig").splitlines()[1])
     other = tmp_path / "other.csv"
     (tmp_path / "t.txt").write_text("wine")
-    predicted(fitted_run, tmp_path / "t.txt", "-k", 1, "--excel", "--output", other)
+    said = predicted(fitted_run, tmp_path / "t.txt", "-k", 1, "--excel", "--output", other).stderr
+    assert "t.txt, so commas separate the cells" in said
+    assert "write an .xlsx file" in said
     assert other.read_bytes().startswith(b"\xef\xbb\xbfid,rank,")
     assert "name it with --output" in refused(ConfigError, fitted_run, table, "--excel")
 

@@ -130,7 +130,7 @@ def test_fit_ends_with_a_sentence_and_three_commands(fitted: tuple[Path, str]):
     run, said = fitted
     n = len(Run(run).aside())
     end = said.partition(f"On the {n} documents set aside: ")[2]
-    assert re.match(r"of 5 suggestions \d\.\d are right; of a document's labels \d+ % are", end)
+    assert re.match(r"on average \d\.\d of 5 suggestions are right, and \d+ % of a document", end)
     for command in (f"predict {run} FILE", f"evaluate {run} ", f"serve {run} "):
         assert f"depl {command}" in end
 
@@ -173,7 +173,7 @@ def test_labels_of_documents_set_aside_alone_do_not_flatter_the_run(tmp_path: Pa
     said = call("fit", tmp_path / "records.csv", "--out", run)[1]
     n = len(Run(run).aside())
     assert len(Run(run).labels) == 80  # they can be suggested all the same
-    assert "of 5 suggestions 0.0 are right; of a document's labels 0 % are" in said
+    assert "on average 0.0 of 5 suggestions are right, and 0 % of a document's labels are" in said
     count = f"{n} of the {n} labels of these documents are on no training document."
     assert count in said
     out, note = call("evaluate", run, "--json")
@@ -226,6 +226,18 @@ def test_evaluate_on_another_table_needs_no_options(fitted: tuple[Path, str], tm
     assert "text       TITEL + Abstract" in said
     assert "does not know 1 of the 3 labels of these documents; 1 of 3 assignments" in said
     assert "trained on" not in said
+
+
+def test_evaluate_shows_how_labels_differ_where_none_is_known(
+    fitted: tuple[Path, str], tmp_path: Path
+):
+    run, _ = fitted
+    new = tmp_path / "new.csv"
+    rows = "".join(f"{i};Trauben;Wein im Jahr;1990;gnd:{i}\n" for i in range(3))
+    new.write_text(";".join(HEADER) + "\n" + rows)
+    note = call("evaluate", run, new)[1]
+    assert "knows none of the 3 labels of these documents. Are they named differently" in note
+    assert "The documents have 'gnd:0', for example, and the run has '" in note
 
 
 def test_evaluate_warns_of_documents_that_were_trained_on(table: Path, fitted: tuple[Path, str]):

@@ -14,6 +14,7 @@ import re
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -478,6 +479,23 @@ def test_the_bar_moves_by_bytes_and_stays_out_of_standard_output(fitted_run, tmp
 
 
 # Files that exist, and interruptions
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a pseudo-terminal")
+def test_no_bar_is_drawn_into_what_a_pipe_shows(fitted_run, tmp_path, quick_python):
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(as_jsonl(numbered(40)))
+    mine, terminal = os.openpty()
+    command = ("-m", "depl", "predict", fitted_run, path, "--json")
+    with (
+        open(terminal, "wb", buffering=0) as err,
+        quick_python(*command, stdout=subprocess.PIPE, stderr=err) as process,
+    ):
+        assert len(process.stdout.read().splitlines()) == 40
+        assert process.wait() == 0
+    # Linux raises OSError, as nothing was written and nobody can write any more.
+    with open(mine, "rb", buffering=0) as shown, suppress(OSError):
+        assert shown.read(100) == b""
 
 
 def test_existing_output_is_kept_unless_told(fitted_run, tmp_path):

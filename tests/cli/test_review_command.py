@@ -52,11 +52,11 @@ def test_documents_are_queued_once_and_listed_in_the_order_of_what_they_teach(
     wanted = [x.id for x in ordered(model, waiting)]
     lines = found.stdout.splitlines()
     assert [line.split()[1] for line in lines[:4:2]] == wanted[:2]
-    assert lines[4].strip() == "and 2 documents more"
+    assert lines[4].strip() == "and 2 more documents"
 
     queue = tmp_path / "queue.csv"
     again = depl("review", own_run, table, "--output", queue)
-    assert "4 documents were there already." in again.stderr
+    assert "4 documents were in the queue already." in again.stderr
     with queue.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == wanted

@@ -85,8 +85,8 @@ def test_the_page_opens_in_plain_sentences_and_shows_the_mistakes_of_the_best_ru
     page = Page(html)
     opening = page.text[: page.text.index("Scores")]
     assert "2026-11-16" in opening
-    assert "sparse: Of 5 suggestions" in opening
-    assert "popularity: Of 5 suggestions" in opening
+    assert "sparse: On average" in opening
+    assert "popularity: On average" in opening
     assert "Mistakes of sparse" in page.text
     mistakes = reports[0].mistakes
     worst = next(row for row in page.rows if row[0].strip() == mistakes.missed[0].label.name)

@@ -100,7 +100,9 @@ def test_sentences_have_the_figures_of_the_report(report):
         for i, (name, band) in enumerate(report.bands.items())
     }
     said = " ".join(summary(replace(report, scores=scores, bands=bands)))
-    assert said.startswith("Of 5 suggestions 2.1 are right; of a document's labels 61 % are among")
+    assert said.startswith(
+        "On average 2.1 of 5 suggestions are right, and 61 % of a document's labels are"
+    )
     assert "The first suggestion is right for 50 % of the documents." in said
     assert "are 10 % of labels with 1-9, 20 % of those with 10-99 and 30 % of those with" in said
     one = Report("", 1, 1, (1,), {"P@1": 50.0, "R@1": 20.0}, {}, (), (1, 1))

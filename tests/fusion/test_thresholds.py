@@ -444,11 +444,11 @@ def test_predict_says_what_to_expect_and_what_is_out_of_reach(run: Path):
     )
     assert "threshold 0.100: expect 40% of the suggestions to be right" in result.output
     # 0.9 less its standard error, from 100 suggestions, is 0.87.
-    assert "only 87.0%" in refused(ConfigError, run, "--threshold", "precision=0.88")
+    assert "at most 87.0%" in refused(ConfigError, run, "--threshold", "precision=0.88")
     result = CliRunner().invoke(
         app, ["predict", str(run), "--threshold", "f1", "--per-band"], input=TEXTS
     )
-    assert "100+ training documents: threshold 0.300, that of all labels" in result.output
+    assert "100+ training documents: threshold 0.300 (by all labels, as" in result.output
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def first_run(walk: Walk, rows: Sequence[messy.Record], *options: object) -> Pat
             "text Titel + Abstract",
             "labels Schlagwörter, split at ';'",
             "documents are not trained on, to measure quality",
-            "are right; of a document's labels",
+            "of 5 suggestions are right, and",
             f"depl predict {run} FILE",
             f"depl evaluate {run}",
             f"depl serve {run}",
@@ -335,7 +335,7 @@ def corpora(walk: Walk, folders: Sequence[Path], n: int) -> None:
         )
         run = walk.folder / "runs" / folder.name
         columns = ("--text", "Titel,Abstract", "--labels", "Schlagwörter")
-        says = ["Windows-1252", "are right; of a document's labels"]
+        says = ["Windows-1252", "of 5 suggestions are right, and"]
         walk.depl("fit", table, *columns, "--out", run, says=says)
         walk.depl("evaluate", run, says=["set aside", "P@5"])
         walk.depl("predict", run, table, "--output", walk.folder / f"{folder.name}.xlsx", "--wide")

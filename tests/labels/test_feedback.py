@@ -350,8 +350,13 @@ def test_the_commands_add_list_undo_and_export_for_a_fit(own_run, tmp_path):
 
 
 def test_nothing_to_list_to_undo_or_to_export_is_told(own_run, tmp_path):
-    assert depl("feedback", own_run, "list") == "There is no such feedback on this run.\n"
+    assert depl("feedback", own_run, "list") == "There is no feedback on this run yet.\n"
     for command in (["undo"], ["export", str(tmp_path / "corpus")]):
         result = CliRunner().invoke(app, ["feedback", str(own_run), *command])
         assert "There is n" in str(result.exception)
     assert not (own_run / "feedback").exists()
+
+
+def test_a_call_without_a_decision_is_told_which_options_there_are(own_run):
+    result = CliRunner().invoke(app, ["feedback", str(own_run), "add", "sparkling wine"])
+    assert "give --accept, --reject or --add" in str(result.exception)

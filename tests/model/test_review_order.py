@@ -181,5 +181,5 @@ def test_missing_labels_are_those_that_documents_carry_less_those_suggested(fitt
 def test_what_there_is_to_learn_is_said_in_words() -> None:
     labels = LabelSet([Label("a", "wine")])
     assert said([(0, 0.5, True)], 0.4, labels) == "wine 50% (rare)"
-    assert said([], 1.2, labels) == "about 1 label more"
+    assert said([], 1.2, labels) == "about 1 more label"
     assert said([], 0.0, labels) == "nothing: all is certain"

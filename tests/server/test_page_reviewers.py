@@ -225,7 +225,7 @@ def test_workbooks_are_opened_on_the_page(visit: Opener, address: str, tmp_path:
     (tmp_path / "codes.csv").write_text("A,B\n1,2\n3,4\n")
     page.set_input_files("#files", [tmp_path / "codes.csv"])
     expect(page.locator("#toast")).to_contain_text(
-        "Which column of codes.csv has the text? Neither the names nor the contents tell: call the "
+        "Which column of codes.csv has the text? Neither names nor contents show it: call the "
         "column “text” in the file, and open it again. Its columns are: A, B."
     )
     page.evaluate("indexedDB.deleteDatabase('depl')")

@@ -17,8 +17,9 @@ from contextlib import ExitStack
 import httpx
 import pytest
 from benchmarks.serve import mixture, put_under_load
+from typer.testing import CliRunner
 
-from depl.cli.app import main
+from depl.cli.app import app, main
 
 posix = pytest.mark.skipif(os.name != "posix", reason="these signals are POSIX's")
 
@@ -172,6 +173,25 @@ def test_what_cannot_work_is_one_message(fitted_run, tmp_path, monkeypatch, caps
     assert "one word" in refused(fitted_run)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "pip install 'depl[serve]'" in refused(fitted_run)
+
+
+@pytest.mark.parametrize("told", [["--allow-writes"], ["--token", "abc"]])
+def test_a_run_that_cannot_be_changed_is_said_at_the_start(own_run, monkeypatch, told):
+    def started(*options: str) -> str:
+        done = CliRunner().invoke(app, ["serve", str(own_run), "--port", "0", *options])
+        assert done.exit_code == 0, done.exception
+        return done.stderr
+
+    monkeypatch.setattr("depl.server.process.run_app", lambda *_: None)
+    assert "not writable" not in started(*told)
+    feedback = own_run / "feedback"
+    feedback.mkdir()
+    for closed in (own_run, feedback):
+        monkeypatch.setattr(os, "access", lambda path, mode, closed=closed: path != closed)
+        assert f"Warning: {closed} is not writable" in started(*told)
+    assert started().endswith("Stopped.\n")
+    assert "not writable" not in started()
+    assert "not writable" not in started(*told, "--read-only")
 
 
 def test_many_clients_are_all_answered(fitted_run, served):

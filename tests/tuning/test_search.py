@@ -109,7 +109,7 @@ def test_the_command_writes_settings_a_table_and_a_picture(corpus, tmp_path, mon
     wish += ["--vary", SPACE[0], "--measure", "P@1+PSP@1", "--trials", "2"]
     result = CliRunner().invoke(app, wish, catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    assert "0, as it was" in result.output
+    assert "0, unchanged" in result.output
     rows = list(csv.DictReader((out / "trials.csv").read_text().splitlines()))
     assert [row["trial"] for row in rows] == ["0", "1"]
     whole = [row for row in rows if row["stopped"] == "0"]

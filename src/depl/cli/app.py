@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import Annotated, NoReturn
 
 import typer
+from rich.text import Text
 
 from depl import __version__
 from depl.cli.check import check
-from depl.cli.console import visible
+from depl.cli.console import err
 from depl.cli.demo import demo
 from depl.cli.evaluate import evaluate
 from depl.cli.explain import explain
@@ -87,8 +88,7 @@ def main() -> None:
 
 
 def _refuse(message: str) -> NoReturn:
-    typer.secho("Error: ", fg="red", bold=True, err=True, nl=False)
-    typer.echo(visible(message), err=True)
+    err.print(Text.assemble(("Error: ", "bold red"), message))
     sys.exit(2)
 
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def check(run: RunFolder, as_json: Json = False) -> None:
-    """Check every file of a run against its size and hash; say what to make again.
+    """Check that no file of a run is damaged or missing; say how to repair what is.
 
-    The exit code is 0 if all is as it was written, and 1 if something is damaged.
+    Sizes and hashes are compared. The exit code is 0 if all is well, and 1 if something is damaged.
     """
     from depl.labels.feedback import FeedbackStore
     from depl.labels.journal import Journal
@@ -67,7 +67,8 @@ def _check_stages(run: Run) -> list[_Checked]:
 
     files = {stage: run.files(stage) for stage in run.manifest()["stages"]}
     found, done = [], 0
-    with bar("checking", sum(x.bytes for kept in files.values() for x in kept.values())) as tell:
+    total = sum(x.bytes for kept in files.values() for x in kept.values())
+    with bar("Checking, in MB", total >> 20) as tell:
         for stage, kept in files.items():
             damaged = {}
             for name, record in kept.items():
@@ -75,7 +76,7 @@ def _check_stages(run: Run) -> list[_Checked]:
                 if wrong is not None:
                     damaged[name] = wrong
                 done += record.bytes
-                tell(done, stage)
+                tell(done >> 20, stage)
             remedies = sorted({run.remedy(stage, name) for name in damaged})
             size = sum(x.bytes for x in kept.values())
             found.append(_Checked(stage, len(kept), size, damaged, remedies))

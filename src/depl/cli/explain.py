@@ -77,7 +77,7 @@ def _print(e: Explanation, text: str) -> None:
     grid = Table.grid(Column(width=_MARGIN, style="dim"), Column(overflow="fold"))
     for head, body in _rows(e, text):
         grid.add_row(f"  {head}", body)
-    out.print(grid, soft_wrap=False)
+    out.print(grid)
 
 
 def _rows(e: Explanation, text: str) -> Iterator[tuple[str, Text]]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from depl.cli.console import count, out, print_json
+from depl.cli.console import copied, count, moment, out, print_json
 from depl.cli.help import Command, Group
-from depl.cli.options import Json, RunFolder
+from depl.cli.options import Json, JsonLines, RunFolder
 from depl.cli.text_argument import TextSource, read_text
 from depl.core.errors import CorpusError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 feedback_app = typer.Typer(cls=Group, no_args_is_help=True)
 
-By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides.")]
+By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who decided.")]
 DocumentId = Annotated[
     str | None,
     typer.Option("--id", metavar="ID", help="Id of the document; by default made from its text."),
@@ -43,29 +43,39 @@ def add(
     source: TextSource,
     accept: Annotated[
         list[str] | None,
-        typer.Option("--accept", metavar="LABEL", help="A suggestion that is right; repeatable."),
+        typer.Option(
+            "--accept", metavar="LABEL", help="A suggestion that is right; may be repeated."
+        ),
     ] = None,
     reject: Annotated[
         list[str] | None,
-        typer.Option("--reject", metavar="LABEL", help="A suggestion that is wrong; repeatable."),
+        typer.Option(
+            "--reject", metavar="LABEL", help="A suggestion that is wrong; may be repeated."
+        ),
     ] = None,
     missing: Annotated[
         list[str] | None,
-        typer.Option("--add", metavar="LABEL", help="A label that is missing; repeatable."),
+        typer.Option("--add", metavar="LABEL", help="A label that is missing; may be repeated."),
     ] = None,
     id: DocumentId = None,
     by: By = "",
     key: Annotated[
         str | None,
         typer.Option(
-            "--key", metavar="KEY", help="Your name for this call: repeated, it counts once."
+            "--key",
+            metavar="KEY",
+            help="A key of your own: a second call with the same key changes nothing.",
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: JsonLines = False,
 ) -> None:
     """Accept, reject or add labels for one document; give labels by id or name."""
     from depl.model.classifier import Classifier
 
+    if not (accept or reject or missing):
+        raise CorpusError(
+            "There is nothing to keep: give --accept, --reject or --add with a label."
+        )
     text = read_text(source)
     model = Classifier.load(context.obj)
     entries = model.feedback.add(
@@ -81,7 +91,7 @@ def add(
     _print(entries, model, as_json=as_json)
     if as_json:
         return
-    out.print(f"[dim]Kept. Undo with: depl feedback {escape(str(context.obj))} undo NUMBER[/]")
+    out.print(f"[dim]Kept. Undo with: depl feedback {copied(context.obj)} undo NUMBER[/]")
 
 
 @feedback_app.command("list", cls=Command)
@@ -98,7 +108,7 @@ def list_feedback(
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="Show at most this many.")
     ] = 20,
-    as_json: Json = False,
+    as_json: JsonLines = False,
 ) -> None:
     """List decisions, latest first; undone ones are marked."""
     from depl.model.classifier import Classifier
@@ -112,9 +122,10 @@ def list_feedback(
         return
     more = store.count(document=document, label=wanted) - len(entries)
     if more:
-        out.print(f"[dim]{count(more, 'earlier decision')}; use --limit to see them.[/]")
+        out.print(f"[dim]{count(more, 'earlier decision')}: see more with --limit.[/]")
     if not entries:
-        out.print("There is no such feedback on this run.")
+        asked = "" if document is None and label is None else " of this kind"
+        out.print(f"There is no feedback{asked} on this run yet.")
 
 
 @feedback_app.command("undo", cls=Command)
@@ -134,7 +145,7 @@ def undo(
     if number is None:
         last = store.last()
         if last is None:
-            raise CorpusError("There is nothing to undo: no decision is in force.")
+            raise CorpusError("There is nothing to undo: no decision is left that was not undone.")
         number = last.number
     labels = Classifier.load(context.obj).labels
     entry = store.undo(number, by=by)
@@ -150,7 +161,7 @@ def export(
     target: Annotated[Path, typer.Argument(metavar="FOLDER", help="New folder for the corpus.")],
     with_training: Annotated[
         bool,
-        typer.Option("--with-training", help="Together with the training documents of the run."),
+        typer.Option("--with-training", help="Include the training documents of the run."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -187,7 +198,8 @@ def export(
     if taught.unknown_labels:
         some = escape(", ".join(taught.unknown_labels[:5]))
         out.print(f"Left out labels that the run does not have: {some}.")
-    out.print(f"[dim]Train on it with: depl fit {escape(str(target))} --out NEW_RUN[/]")
+    command = f"depl fit {copied(target)} --out NEW_RUN"
+    out.print(f"[dim]Train on it with: {command}[/]", soft_wrap=True)
 
 
 def _store(run: Path) -> FeedbackStore:
@@ -208,7 +220,7 @@ def _print(entries: Sequence[Entry], model: Classifier, *, as_json: bool) -> Non
 
 def _line(entry: Entry, model: Classifier) -> str:
     undone = "  [dim](undone)[/]" if entry.undone else ""
-    return f"{entry.number:>5}  {entry.time[:19]}  {_words(entry, model.labels)}{undone}"
+    return f"{entry.number:>5}  {moment(entry.time)}  {_words(entry, model.labels)}{undone}"
 
 
 def _words(entry: Entry, labels: LabelSet) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.markup import escape
 
-from depl.cli.console import count, err, progress
+from depl.cli.console import count, err, print_entry, progress
 from depl.cli.interrupts import remarking
 from depl.cli.next_steps import print_next
 from depl.cli.options import (
@@ -62,7 +63,7 @@ def fit(
         bool,
         typer.Option(
             "--no-holdout",
-            help="Train on all documents. Otherwise a tenth is set aside to measure quality, where "
+            help="Train on all documents. By default, a tenth is set aside to measure quality if "
             "there is no dev split.",
         ),
     ] = False,
@@ -76,11 +77,14 @@ def fit(
     ] = None,
     overrides: Overrides = None,
     until: Annotated[
-        str | None, typer.Option("--until", metavar="STAGE", help="Stop after this stage.")
+        str | None,
+        typer.Option("--until", metavar="STAGE", help="Stop after this stage, such as features."),
     ] = None,
     redo_from: Annotated[
         str | None,
-        typer.Option("--from", metavar="STAGE", help="Redo this stage and all later ones."),
+        typer.Option(
+            "--from", metavar="STAGE", help="Redo this stage, such as fusion, and all later ones."
+        ),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a run that was made from another corpus.")
@@ -184,7 +188,7 @@ def _continue(
             until=until,
             redo_from=redo_from,
             executor=executor,
-            observe=_report,
+            observe=_Report(),
         )
         if until is None:
             print_next(run)
@@ -214,6 +218,7 @@ def fit_corpus(
     """
     from depl.pipeline import fit as pipeline
 
+    report = _Report()
     with remarking(_what_is_kept):
         _keep_documents(read, out, settings, redo_from=redo_from, overwrite=overwrite)
         pipeline.fit(
@@ -223,7 +228,7 @@ def fit_corpus(
             until=until,
             redo_from=None if redo_from == "corpus" else redo_from,
             executor=executor,
-            observe=lambda event: None if event.stage == "corpus" else _report(event),
+            observe=lambda event: None if event.stage == "corpus" else report(event),
         )
 
 
@@ -252,29 +257,40 @@ def _keep_documents(
         until="corpus",
         redo_from="corpus" if redo_from == "corpus" else None,
         overwrite=overwrite,
-        observe=_report,
+        observe=_Report(),
     )
 
 
 def _print_aside(n: int) -> None:
     if n:
         documents = count(n, "document is", "documents are")
-        err.print(
-            f"  set aside  {documents} not trained on, to measure quality (--no-holdout trains "
-            f"on all)"
-        )
+        said = f"{documents} not trained on, to measure quality (--no-holdout trains on all)"
     else:
-        err.print("  set aside  none: with so few documents, each is needed for training")
+        said = "none: with so few documents, each is needed for training"
+    print_entry(err, "  set aside  ", said)
 
 
 def _what_is_kept() -> str:
     return "finished stages are kept, and the same command continues"
 
 
-def _report(event: Event) -> None:
-    if event.kind == "kept":
-        err.print(f"  {event.stage:<14}[dim]up to date[/]")
-    elif event.kind == "started" and event.detail:
-        err.print(f"  {event.stage:<14}[yellow]{escape(event.detail)}[/]")
-    elif event.kind == "done":
-        err.print(f"  {event.stage:<14}[green]done[/] [dim]{event.seconds:.1f} s[/] {event.detail}")
+class _Report:
+    """Prints what becomes of the stages; a bar moves while one is at work."""
+
+    def __init__(self) -> None:
+        self._at_work = ExitStack()
+
+    def __call__(self, event: Event) -> None:
+        from depl.core.progress import busy
+
+        self._at_work.close()
+        name = f"  {event.stage:<14}"
+        if event.kind == "kept":
+            err.print(f"{name}[dim]up to date[/]")
+        elif event.kind == "started":
+            if event.detail:
+                err.print(f"{name}[yellow]{escape(event.detail)}[/]")
+            self._at_work.enter_context(busy(f"  {event.stage}"))
+        elif event.kind == "done":
+            said = f"[green]done[/] [dim]{event.seconds:.1f} s[/] {event.detail}"
+            err.print(f"{name}{said.rstrip()}")

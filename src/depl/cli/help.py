@@ -1,6 +1,7 @@
 """How help is laid out: metavars as they are written, and no type where there is nothing to give.
 
-Typer puts ``<bool>`` beside flags, ``<list[Path]>`` beside arguments and braces around them.
+Typer puts ``<bool>`` beside flags, ``<list[Path]>`` beside arguments and braces around them, and
+``[x>=1]`` beside numbers, which a message says where it matters.
 """
 
 from __future__ import annotations
@@ -23,12 +24,21 @@ class _Argument(TyperArgument):
         return [self.metavar or self.name.upper()]
 
 
+class _Option(TyperOption):
+    """An option without the range of its number."""
+
+    def _get_number_range_help_str(self) -> str | None:
+        return None
+
+
 def _plain(params: list[Parameter]) -> list[Parameter]:
     for param in params:
         if isinstance(param, TyperArgument):
             param.__class__ = _Argument  # typer has no way to choose the class of a parameter
-        elif isinstance(param, TyperOption) and param.is_flag:
-            param.metavar = ""
+        elif isinstance(param, TyperOption):
+            param.__class__ = _Option
+            if param.is_flag:
+                param.metavar = ""
     return params
 
 
@@ -41,7 +51,13 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands with plain help."""
+    """A group of commands with plain help, which names them where none is given."""
+
+    def invoke(self, ctx: Context) -> object:
+        """Run the command."""
+        if not ctx.args and not ctx._protected_args:
+            ctx.fail(f"Missing command: give one of {', '.join(self.list_commands(ctx))}.")
+        return super().invoke(ctx)
 
     def get_params(self, ctx: Context) -> list[Parameter]:
         """All parameters, ``--help`` included."""

@@ -14,7 +14,7 @@ def init(
         str, typer.Argument(metavar="[RECIPE]", help=f"One of {', '.join(RECIPES)}.")
     ] = "sparse",
 ) -> None:
-    """Print a complete, commented settings file to start from."""
+    """Print a settings file with all settings explained, to start from."""
     from depl.run.config import Config, template
 
     typer.echo(template(Config.load(recipe)), nl=False)

@@ -10,9 +10,20 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from depl.cli.console import count, err, label_text, named, out, print_json, progress
+from depl.cli.console import (
+    copied,
+    count,
+    err,
+    label_text,
+    moment,
+    named,
+    out,
+    print_entry,
+    print_json,
+    progress,
+)
 from depl.cli.help import Command, Group
-from depl.cli.options import Json, LabelQuery, RunFolder
+from depl.cli.options import Json, JsonLines, LabelQuery, RunFolder
 from depl.core.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -40,9 +51,9 @@ def list_labels(
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="Show at most this many.")
     ] = 20,
-    as_json: Json = False,
+    as_json: JsonLines = False,
 ) -> None:
-    """List labels with their training counts and top keywords, rarest first."""
+    """List labels with their numbers of training documents and keywords, rarest first."""
     import numpy as np
 
     from depl.model.classifier import Classifier
@@ -62,26 +73,23 @@ def list_labels(
         for card in cards:
             print_json(_as_dict(card))
         return
-    table = Table("id", "name", box=None, pad_edge=False)
+    ids = any(card.label.id != card.label.name for card in cards)
+    table = Table(*["id"] * ids, "name", box=None, pad_edge=False)
     table.add_column("documents", justify="right")
     table.add_column("keywords", no_wrap=True)
     for card in cards:
+        names = [card.label.id, card.label.name] if ids else [card.label.name]
         words = " ".join(term for term, _ in card.keywords[:6])
-        table.add_row(
-            escape(card.label.id),
-            escape(card.label.name),
-            f"{card.training_documents:,}",
-            escape(words),
-        )
+        table.add_row(*map(escape, names), f"{card.training_documents:,}", escape(words))
     out.print(table)
     if len(found) > limit:
         more = count(len(found) - limit, "more label")
-        out.print(f"[dim]{more}; use --limit or --search to see others.[/]")
+        out.print(f"[dim]{more}: see more with --limit, or look for one with --search.[/]")
 
 
 @labels_app.command("show", cls=Command)
 def show_label(context: typer.Context, query: LabelQuery, as_json: Json = False) -> None:
-    """Show a label's description, broader, narrower and similar labels, keywords with weights."""
+    """Show a label: its description, keywords, and broader, narrower and similar labels."""
     from depl.model.classifier import Classifier
 
     model = Classifier.load(context.obj)
@@ -94,18 +102,18 @@ def show_label(context: typer.Context, query: LabelQuery, as_json: Json = False)
         return
     out.print(label_text(card.label, "bold"))
     if card.label.alt_names:
-        out.print(f"also         {escape(', '.join(card.label.alt_names))}")
+        _entry("also", ", ".join(card.label.alt_names))
     if card.label.description:
-        out.print(f"definition   {escape(' '.join(card.label.description.split()))}")
+        _entry("definition", " ".join(card.label.description.split()))
     for head, others in (("broader", card.broader), ("narrower", card.narrower)):
         if others:
-            out.print(f"{head:<13}{escape(named(others))}")
-    out.print(f"documents    {card.training_documents:,} in training")
-    out.print(f"description  {escape(card.description)}")
+            _entry(head, named(others))
+    _entry("documents", f"{card.training_documents:,} in training")
+    _entry("description", card.description)
     _print_keywords(card)
     for i, (label, similarity) in enumerate(nearest):
-        head = f"{'similar' if i == 0 else '':<13}{similarity:.2f}  "
-        out.print(Text.assemble(head, label_text(label)))
+        head = "similar" if i == 0 else ""
+        _entry(head, Text.assemble(f"{similarity:.2f}  ", label_text(label)))
 
 
 def _print_keywords(card: LabelCard) -> None:
@@ -115,13 +123,17 @@ def _print_keywords(card: LabelCard) -> None:
             if card.training_documents
             else "no training document carries this label"
         )
-        out.print(f"keywords     none: {why}")
+        _entry("keywords", f"none: {why}")
         return
     heaviest = card.keywords[0][1]
     for i, (term, weight) in enumerate(card.keywords):
         bar = "█" * max(1, round(_BAR * weight / heaviest))
         head = "keywords" if i == 0 else ""
-        out.print(Text.assemble(f"{head:<13}{term:<22}{weight:6.2f}  ", (bar, "cyan")))
+        _entry(head, Text.assemble(f"{term:<22}{weight:6.2f}  ", (bar, "cyan")))
+
+
+def _entry(head: str, body: Text | str) -> None:
+    print_entry(out, f"{head:<13}", body)
 
 
 @labels_app.command("add", cls=Command)
@@ -216,7 +228,7 @@ def remove_label(context: typer.Context, query: LabelQuery) -> None:
 
 @labels_app.command("undo", cls=Command)
 def undo(context: typer.Context) -> None:
-    """Undo the latest edit that is still in effect."""
+    """Undo the latest edit; again, the one before it."""
     from depl.labels.journal import Journal
     from depl.run.folder import Run
 
@@ -228,7 +240,7 @@ def undo(context: typer.Context) -> None:
 
 
 @labels_app.command("history", cls=Command)
-def history(context: typer.Context, as_json: Json = False) -> None:
+def history(context: typer.Context, as_json: JsonLines = False) -> None:
     """List all edits, oldest first."""
     from depl.labels.journal import Journal, in_force
     from depl.run.folder import Run
@@ -249,13 +261,13 @@ def history(context: typer.Context, as_json: Json = False) -> None:
             )
         else:
             mark = "  [dim](undone)[/]" if undone else ""
-            out.print(f"{entry.number:>4}  {entry.time}  {escape(entry.summary())}{mark}")
+            out.print(f"{entry.number:>4}  {moment(entry.time)}  {escape(entry.summary())}{mark}")
     if not entries and not as_json:
         out.print("No labels of this run have been edited.")
 
 
 def _how_to_undo(run: Path) -> str:
-    return f"Undo with: depl labels {escape(str(run))} undo"
+    return f"Undo with: depl labels {copied(run)} undo"
 
 
 def _as_dict(card: LabelCard) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from depl.cli.console import count, out, print_json, progress
+from depl.cli.console import copied, count, out, print_json, progress
 from depl.cli.options import Json, RunFolder
 
 
@@ -21,8 +21,8 @@ def learn(
 ) -> None:
     """Learn from the feedback on a run, without fitting it again.
 
-    The labels that the feedback is about are learnt again, and the words of its documents count;
-    all other labels stay as they are.
+    Labels that people decided about are learnt again, with the documents of the feedback; all
+    other labels stay as they are.
     """
     from depl.run.folder import Run
 
@@ -49,12 +49,12 @@ def learn(
         return
     out.print(
         f"Learnt {count(lesson.labels, 'label')} again with {count(lesson.documents, 'document')} "
-        f"of feedback, in {lesson.seconds:.1f} s."
+        f"of feedback in {lesson.seconds:.1f} s."
     )
     if taught.unknown_labels:
         some = escape(", ".join(taught.unknown_labels[:5]))
         out.print(f"Nothing was learnt about labels that the run was not fitted with: {some}.")
     out.print(
-        f"[dim]Undo with: depl learn {escape(str(run))} --undo. A running service takes it over "
-        f"when it reloads: kill -HUP, or POST /v1/reload.[/]"
+        f"[dim]Undo with: depl learn {copied(run)} --undo. A running service uses it once it has "
+        f"reloaded: kill -HUP, or POST /v1/reload.[/]"
     )

@@ -67,7 +67,7 @@ def said_unknown(aside: Corpus, unknown: Sequence[int]) -> str:
     carried, labels = int((missed > 0).sum()), count(int((counts > 0).sum()), "label")
     return (
         f"{carried:,} of the {labels} of these documents are on no training document. New "
-        f"documents will have such labels, too, so they count as missed ({int(missed.sum()):,} of "
+        f"documents will have such labels too, so they count as missed ({int(missed.sum()):,} of "
         f"{int(counts.sum()):,} assignments)"
     )
 
@@ -126,7 +126,13 @@ def say_unknown(corpus: Corpus, run: Path) -> None:
     counts = corpus.label_counts
     carried = [i for i in range(len(counts)) if counts[i]]
     unknown = [i for i in carried if known.get(corpus.labels[i].id) < 0]
-    if unknown:
+    if unknown and len(unknown) == len(carried) and len(known):
+        warn(
+            f"{run} knows none of the {count(len(carried), 'label')} of these documents. Are they "
+            f"named differently here? The documents have {corpus.labels[unknown[0]].id!r}, for "
+            f"example, and the run has {known[0].id!r}"
+        )
+    elif unknown:
         n, total = int(sum(counts[i] for i in unknown)), int(counts.sum())
         warn(
             f"{run} does not know {len(unknown):,} of the {count(len(carried), 'label')} of these "

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
 from rich.text import Text
 
-from depl.cli.console import count, err, label_text, named
+from depl.cli.console import copied, count, err, label_text, named
 from depl.cli.measured import said_unknown, taken_as_unknown
 from depl.core.display import shortened
 
@@ -30,12 +28,12 @@ def print_next(run: Path, corpus: Path | None = None) -> None:
     if not folder.has("fusion"):
         return
     aside = folder.aside()
-    name = escape(shlex.quote(str(run)))
+    name = copied(run)
     if aside is not None:
         _print_quality(run, aside.subset(range(min(len(aside), _MOST))))
         evaluate = f"depl evaluate {name}"
     else:
-        where = "CORPUS" if corpus is None else escape(shlex.quote(str(corpus)))
+        where = "CORPUS" if corpus is None else copied(corpus)
         evaluate = f"depl evaluate {name} {where}"
     steps = {
         f"depl predict {name} FILE": "labels for new documents",
@@ -45,7 +43,7 @@ def print_next(run: Path, corpus: Path | None = None) -> None:
     width = max(map(len, steps))
     err.print("\nNext:")
     for command, purpose in steps.items():
-        err.print(f"  [bold]{command:<{width}}[/]  {purpose}")
+        err.print(f"  [bold]{command:<{width}}[/]  {purpose}", soft_wrap=True)
 
 
 def _print_quality(run: Path, aside: Corpus) -> None:

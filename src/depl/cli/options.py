@@ -24,33 +24,35 @@ TextColumns = Annotated[
     typer.Option(
         "--text",
         metavar="COLUMN,...",
-        help="Columns of a table that hold the text; found from names and contents by default.",
+        help="Columns of a table that hold the text; detected by default.",
     ),
 ]
 LabelColumns = Annotated[
     str | None,
     typer.Option(
-        "--labels", metavar="COLUMN,...", help="Columns that hold the labels; found by default."
+        "--labels", metavar="COLUMN,...", help="Columns that hold the labels; detected by default."
     ),
 ]
 IdColumn = Annotated[
     str | None,
-    typer.Option("--id", metavar="COLUMN", help="Column of the document's id; found by default."),
+    typer.Option(
+        "--id", metavar="COLUMN", help="Column of the document's id; detected by default."
+    ),
 ]
 LabelSeparator = Annotated[
     str | None,
     typer.Option(
         "--label-separator",
         metavar="TEXT",
-        help="What separates labels in a cell: ; or | or , or any other text, newline, tab, none "
-        "(a cell is one label); found by default.",
+        help="What separates the labels in a cell: ; or | or any other text, or one of the words "
+        "newline, tab and none (a cell is one label); detected by default.",
     ),
 ]
 LabelsAsTheyAre = Annotated[
     bool,
     typer.Option(
         "--labels-as-they-are",
-        help="Keep labels apart that differ only in case, white space or Unicode form.",
+        help="Keep labels apart that differ only in case, spaces or Unicode form.",
     ),
 ]
 VocabularyFile = Annotated[
@@ -72,7 +74,7 @@ Encoding = Annotated[
     typer.Option(
         "--encoding",
         metavar="NAME",
-        help="Encoding of text files, such as cp1252 or cp850; found by default.",
+        help="Encoding of text files, such as cp1252 or cp850; detected by default.",
     ),
 ]
 Sheet = Annotated[
@@ -94,7 +96,11 @@ OnError = Annotated[
 ]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change one setting; may be repeated."),
+    typer.Option(
+        "--set",
+        metavar="SECTION.KEY=VALUE",
+        help="Change a setting, such as linear.C=0.5; may be repeated. `depl init` lists all.",
+    ),
 ]
 Ray = Annotated[
     str | None,
@@ -106,3 +112,4 @@ Ray = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print JSON lines, one entry each.")]

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.text import Text
 
 import depl
-from depl.cli.console import count, err, out
+from depl.cli.console import count, err
 from depl.cli.interrupts import remarking
 from depl.cli.options import Encoding, IdColumn, Ray, RunFolder, Sheet, TextColumns
 from depl.cli.predicted import (
@@ -72,7 +72,8 @@ def predict(
     per_band: Annotated[
         bool,
         typer.Option(
-            "--per-band", help="Find a separate threshold for each band of label frequency."
+            "--per-band",
+            help="Use separate thresholds for rare and for frequent labels.",
         ),
     ] = False,
     model_name: Annotated[
@@ -81,14 +82,15 @@ def predict(
             "--model",
             metavar="NAME",
             help="Which part suggests: fusion (all parts together), depl+c, depl, classifier, svm, "
-            "names or neighbours; by default the run's setting, which is mostly fusion.",
+            "names or neighbours; by default the setting of the run, usually fusion.",
         ),
     ] = None,
     no_ancestors: Annotated[
         bool,
         typer.Option(
             "--no-ancestors",
-            help="Omit labels that are broader than another suggestion; the next ones move up.",
+            help="Omit labels that are broader than another suggestion; the next best take their "
+            "places.",
         ),
     ] = False,
     output: Annotated[
@@ -115,7 +117,7 @@ def predict(
         ),
     ] = None,
     lines: Annotated[
-        bool, typer.Option("--lines", help="Take each line of plain text as a document.")
+        bool, typer.Option("--lines", help="Treat each line of plain text as a document.")
     ] = False,
     encoding: Encoding = None,
     sheet: Sheet = None,
@@ -136,7 +138,11 @@ def predict(
     ] = False,
     excel: Annotated[
         bool,
-        typer.Option("--excel", help="Write CSV that Excel opens, with the input's separator."),
+        typer.Option(
+            "--excel",
+            help="Write CSV with the input's separator, for an Excel that opens the input. Where "
+            "there is none, as in .xlsx, with commas: a German Excel needs --output FILE.xlsx.",
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     ray: Ray = None,
@@ -149,6 +155,7 @@ def predict(
     from depl.readers.columns import Columns
     from depl.readers.documents import Documents, chunks
     from depl.readers.encodings import known as known_encoding
+    from depl.readers.files import format_of
     from depl.readers.stores import is_marc
     from depl.readers.suggestions import PLAIN, Form
     from depl.run.folder import Run
@@ -191,6 +198,12 @@ def predict(
     if target is not None and target.complete:
         err.print(f"[dim]{escape(str(output))} is finished already; --overwrite makes it again.[/]")
         return
+    if excel and output is not None and form.delimiter is None and format_of(output) == "csv":
+        err.print(
+            f"[yellow]Note:[/] no separator can be taken over from {escape(documents.name)}, so "
+            f"commas separate the cells. An Excel with decimal commas, such as a German one, does "
+            f"not split at them: write an .xlsx file for it."
+        )
     n_documents = 0
     remark = partial(_what_is_kept, target)
     with target or nullcontext(), remarking(remark), _adding(remark), quiet_at_closed_pipe():
@@ -213,7 +226,7 @@ def predict(
         write = target.append if target else print_json_lines if as_json else print_text
         with (
             connected(ray, run=run, torch=model.retriever is not None) as executor,
-            bar(documents, n_documents, to_terminal=target is None and out.is_terminal) as moved,
+            bar(documents, n_documents, printed=target is None) as moved,
         ):
             some = chunks(todo, _DOCUMENTS, _CHARACTERS)
             for chunk, ranking in rank_chunks(model, asked, some, executor):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,8 +15,11 @@ import typer
 from rich.markup import escape
 from rich.text import Text
 
-from depl.cli.console import count, err, label_text, out
+from depl.cli.console import count, err, label_text, out, print_line
+from depl.core.display import shortened
 from depl.core.errors import CorpusError
+
+_OPENING = 72  # characters of a text
 
 if TYPE_CHECKING:
     from depl.readers.columns import Columns
@@ -42,11 +46,10 @@ def print_json_lines(chunk: Sequence[Document], rows: Sequence[Suggested]) -> No
 def print_text(chunk: Sequence[Document], rows: Sequence[Suggested]) -> None:
     """One line per document with its beginning, then one line per label."""
     for document, row in zip(chunk, rows, strict=True):
-        words = " ".join(document.text[:1000].split())
+        words = shortened(document.text, _OPENING)
         # Captured and written by hand: at a closed pipe rich would end the program by itself.
         with out.capture() as captured:
-            title = Text.assemble((document.id, "bold"), "  ", (words[:72], "dim"))
-            out.print(title, soft_wrap=False, no_wrap=True)
+            print_line(out, Text.assemble((document.id, "bold"), "  ", (words, "dim")))
             for label, score in row:
                 out.print(Text.assemble(f"  {score:6.2f}  ", label_text(label)))
             if not row:
@@ -57,10 +60,13 @@ def print_text(chunk: Sequence[Document], rows: Sequence[Suggested]) -> None:
 
 @contextmanager
 def bar(
-    documents: Documents, finished_before: int, *, to_terminal: bool
+    documents: Documents, finished_before: int, *, printed: bool
 ) -> Iterator[Callable[[int], None]]:
-    """A progress bar by bytes, with documents a second; none where suggestions appear as well."""
-    if not err.is_terminal or to_terminal:
+    """A progress bar by bytes, with documents a second; none where suggestions appear as well.
+
+    Those that go into a pipe mostly end on the same terminal, by way of head, less or jq.
+    """
+    if not err.is_terminal or (printed and (out.is_terminal or _into_a_pipe())):
         yield lambda _: None
         return
     from rich.progress import (
@@ -88,6 +94,13 @@ def bar(
             bars.update(task, completed=documents.position, done=done)
 
         yield moved
+
+
+def _into_a_pipe() -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 @contextmanager

@@ -11,8 +11,9 @@ import typer
 from rich.markup import escape
 from rich.text import Text
 
-from depl.cli.console import count, err, out, print_json
+from depl.cli.console import copied, count, err, out, print_json, print_line
 from depl.cli.options import IdColumn, Json, RunFolder, Sheet, TextColumns
+from depl.core.display import shortened
 from depl.core.errors import ConfigError, CorpusError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 2_000  # documents that are labelled at once
 _CHARACTERS = 4_000_000
+_OPENING = 72  # characters of a text
 _COLUMNS = ("place", "id", "source", "uncertain", "text")
 
 
@@ -53,8 +55,8 @@ def review(
 ) -> None:
     """Queue documents for people to review, the most instructive first.
 
-    The page of `depl serve` shows them one by one. Without files, those that are left are sorted
-    again and listed.
+    The page of `depl serve` shows them one by one. Without FILE, those still waiting are put in
+    order again and listed.
     """
     from depl.model.classifier import Classifier
     from depl.model.review import ordered, renew
@@ -118,7 +120,9 @@ def _add(model: Classifier, queue: ReviewQueue, files: list[str], asked: Columns
     if not read:
         raise CorpusError(f"No document could be read from {documents.name}. Give another file.")
     if read > added:
-        err.print(f"[dim]{count(read - added, 'document was', 'documents were')} there already.[/]")
+        err.print(
+            f"[dim]{count(read - added, 'document was', 'documents were')} in the queue already.[/]"
+        )
     return added
 
 
@@ -166,9 +170,9 @@ def _print(model: Classifier, queue: ReviewQueue, order: list[Waiting]) -> None:
 
     carried = labels_per_document(model)
     for place, x in enumerate(order, 1):
-        words = " ".join(queue.document(x.number).text[:1000].split())
-        title = Text.assemble(f"{place:>4}  ", (x.called, "bold"), "  ", (words[:72], "dim"))
-        out.print(title, soft_wrap=False, no_wrap=True)
+        words = shortened(queue.document(x.number).text, _OPENING)
+        head = f"{place:>4}  "
+        print_line(out, Text.assemble(head, (x.called, "bold"), "  ", (words, "dim")))
         which = reasons(x.suggested, model.labels, model.train_counts)
         lacking = missing(x.suggested, carried)
         out.print(Text(f"      {said(which, lacking, model.labels)}"))
@@ -176,7 +180,7 @@ def _print(model: Classifier, queue: ReviewQueue, order: list[Waiting]) -> None:
 
 def _sum_up(run: Path, progress: Progress, added: int, more: int, output: Path | None) -> None:
     if more > 0:
-        out.print(f"[dim]      and {count(more, 'document')} more[/]")
+        out.print(f"[dim]      and {count(more, 'more document')}[/]")
     new = f"Queued {count(added, 'document')}. " if added else ""
     left = count(progress.left, "document waits", "documents wait")
     done = f"{progress.done:,} done, {progress.skipped:,} skipped"
@@ -187,5 +191,7 @@ def _sum_up(run: Path, progress: Progress, added: int, more: int, output: Path |
     if output is not None:
         err.print(f"[dim]The queue → {escape(str(output))}[/]")
     if progress.left:
-        name = escape(shlex.quote(str(run)))
-        err.print(f"[dim]Look at them in a browser: depl serve {name} --allow-writes[/]")
+        err.print(
+            f"[dim]Review them in a browser: depl serve {copied(run)} --allow-writes[/]",
+            soft_wrap=True,
+        )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,7 +68,7 @@ def serve(
             "--rate",
             metavar="N",
             min=0.01,
-            help="Limit on requests per second from one token or address, on average.",
+            help="Average number of requests per second allowed to one token or address.",
         ),
     ] = None,
     allowed_host: Annotated[
@@ -134,7 +135,7 @@ def serve(
             "--jobs",
             metavar="N",
             min=0,
-            help="How many files may wait to be labelled in the background; 0 accepts none.",
+            help="How many files may wait to be labelled in the background; with 0, none may.",
         ),
     ] = 20,
     workers: Annotated[
@@ -144,7 +145,7 @@ def serve(
             metavar="N",
             min=1,
             help="Number of processes, by default 1; each uses one core, and all share the weights "
-            "in memory. With --ray, on all machines together; by default one on each.",
+            "in memory. With --ray, their number on all machines together, by default one on each.",
         ),
     ] = None,
     ray: Annotated[
@@ -163,8 +164,8 @@ def serve(
             "--learn",
             metavar="N",
             min=1,
-            help="Learn from feedback in the background after N decisions, and after fewer when "
-            "there was none for a minute.",
+            help="Learn from feedback in the background after every N decisions, or after a minute "
+            "without new ones.",
         ),
     ] = None,
     log_requests: Annotated[
@@ -174,7 +175,7 @@ def serve(
 ) -> None:
     """Serve runs over HTTP, as a REST API and a web page.
 
-    SIGHUP reloads the runs, SIGTERM stops the service.
+    Ctrl-C or SIGTERM stops the service; SIGHUP reloads the runs.
     """
     if importlib.util.find_spec("uvicorn") is None:
         raise MissingExtraError("uvicorn", "serve", "The service")
@@ -185,7 +186,7 @@ def serve(
     from depl.server.plan import Plan, label_counts
     from depl.server.process import log_to_stderr, reload_on_hangup, run_app
     from depl.server.security import Access, is_loopback
-    from depl.server.tokens import Buckets, read_tokens
+    from depl.server.tokens import Buckets, Role, read_tokens
 
     if ray is not None:
         _refuse_on_several_machines(certfile, port)
@@ -222,6 +223,9 @@ def serve(
     if learn is not None and not hasattr(signal, "SIGHUP"):
         raise ConfigError("--learn is not available on Windows. Call depl learn, and reload.")
     log_to_stderr(requests=log_requests)
+    deciders = any(known.role >= Role.FEEDBACK for known in access.known)
+    if (deciders or access.local_writes) and not read_only:
+        _warn_of_unwritable(folders.values())
     # A problem with the address shows before loading.
     with listen(host, port) as listener, Learners(folders.values(), learn) as learners:
         shown = f"[{host}]" if ":" in host else host
@@ -233,6 +237,8 @@ def serve(
             for name, n in labels.items():
                 where = f"runs/{name}/" if len(labels) > 1 else ""
                 err.print(f"{escape(name)}: {count(n, 'label')} at {address}/{where}")
+            if err.is_terminal:
+                err.print("[dim]Open it in a browser; Ctrl-C stops the service.[/]")
             if not local and not access.known:
                 err.print(
                     "[yellow]Warning:[/] everybody who can reach this machine can use the service. "
@@ -250,6 +256,7 @@ def serve(
             from depl.server.supervisor import run_workers
 
             run_workers(plan, listener, workers, say_where)
+            _say_stopped()
             return
         models = plan.load()
 
@@ -258,6 +265,27 @@ def serve(
             say_where(label_counts(models))
 
         run_app(plan.app(models), listener, plan.tls, begin)
+    _say_stopped()
+
+
+def _say_stopped() -> None:
+    """One line, below the ^C that a terminal shows."""
+    err.print("\nStopped." if err.is_terminal else "Stopped.")
+
+
+def _warn_of_unwritable(folders: Iterable[Path]) -> None:
+    """Say which runs cannot be changed, before somebody's work is refused."""
+    for folder in folders:
+        kept = [folder / name for name in ("labels", "feedback", "review")]
+        files = [path for there in kept if there.is_dir() for path in there.iterdir()]
+        paths = [folder, *(path for path in [*kept, *files] if path.exists())]
+        closed = next((path for path in paths if not os.access(path, os.W_OK)), None)
+        if folder.is_dir() and closed is not None:
+            err.print(
+                f"[yellow]Warning:[/] {escape(str(closed))} is not writable, so edits of labels "
+                f"and feedback cannot be saved and will be refused. Give the user that runs the "
+                f"service write permission for {escape(str(folder))} and everything in it."
+            )
 
 
 def _refuse_on_several_machines(certfile: Path | None, port: int) -> None:

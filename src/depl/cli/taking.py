@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 from rich.markup import escape
 
-from depl.cli.console import count, err
+from depl.cli.console import count, err, print_entry
 from depl.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def print_taken(taken: Taken, data: Dataset) -> None:
 
 
 def _line(name: str, value: str) -> None:
-    err.print(f"  {name:<11}{escape(value)}")
+    print_entry(err, f"  {name:<11}", value)
 
 
 def _variants(variants: dict[str, list[str]]) -> str:

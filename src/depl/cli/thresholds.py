@@ -62,5 +62,5 @@ def _print_bands(thresholds: Thresholds, aim: str, precision: float | None) -> N
         found = thresholds.of_band(band.name, precision)
         said = "never suggested: out of reach" if found is None else f"threshold {found:.3f}"
         if not thresholds.has_own(band.name):
-            said += ", that of all labels: too few of these in the held-out documents"
+            said += " (by all labels, as the held-out documents have too few of these)"
         err.print(f"[dim]{aim}, labels with {band.name} training documents: {said}[/]")

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from depl.cli.console import count, err, progress
+from depl.cli.console import copied, count, err, progress
 from depl.cli.console import out as console
 from depl.cli.interrupts import remarking
 from depl.cli.options import CorpusFolder, Format, Overrides, Ray
@@ -42,8 +42,8 @@ def tune(
         typer.Option(
             "--vary",
             metavar="SECTION.KEY=LOW..HIGH|A,B,...",
-            help="A setting to vary, and its range or values; may be repeated. By default five "
-            "settings of the sparse half.",
+            help="A setting to vary, and its range or values; may be repeated. By default, five "
+            "settings of the sparse half are varied.",
         ),
     ] = None,
     documents: Annotated[
@@ -52,13 +52,15 @@ def tune(
             "--documents",
             metavar="N",
             min=50,
-            help="Training documents of a trial; it starts on a quarter, then takes half of them.",
+            help="Training documents of a trial; poor ones stop after a quarter or half of them.",
         ),
     ] = 4_000,
     measure: Annotated[
         str,
         typer.Option(
-            "--measure", metavar="NAME[+NAME...]", help="Score to maximise, or the mean of several."
+            "--measure",
+            metavar="NAME[+NAME...]",
+            help="Score to maximise, or several, whose mean is maximised.",
         ),
     ] = "P@5+PSP@5",
     config: Annotated[
@@ -109,7 +111,8 @@ def tune(
     write_results(out, found, search.config(best), measure)
     console.print(_table(found, best, measure))
     err.print(f"\n{escape(str(out))}: {BEST}, {TABLE}, {PICTURE}\n\nNext:")
-    err.print(f"  depl fit {escape(str(corpus))} --out RUN --config {escape(str(out / BEST))}")
+    command = f"depl fit {copied(corpus)} --out RUN --config {copied(out / BEST)}"
+    err.print(f"  {command}", soft_wrap=True)
 
 
 def _report(trial: Trial) -> None:
@@ -129,7 +132,7 @@ def _table(trials: list[Trial], best: Trial, measure: str) -> Table:
         shown.append(first)
     table = Table("trial", measure, *(x.rpartition(".")[2] for x in best.settings), box=None)
     for x in shown:
-        name = f"{x.number}, as it was" if x is first else str(x.number)
+        name = f"{x.number}, unchanged" if x is first else str(x.number)
         table.add_row(name, f"{x.score:.2f}", *map(_short, x.settings.values()))
     return table
 

@@ -8,12 +8,35 @@ from importlib.util import find_spec
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 T = TypeVar("T")
 Tell = Callable[[int, str], None]
 
 _bars: Progress | None = None
+
+
+class _Count(MofNCompleteColumn):
+    """How much of all is done, where that is known."""
+
+    def render(self, task: Task) -> Text:
+        return Text() if task.total is None else super().render(task)
+
+
+class _Time(TimeRemainingColumn):
+    """The time that is left, or else the time since the beginning."""
+
+    def render(self, task: Task) -> Text:
+        return TimeElapsedColumn().render(task) if task.total is None else super().render(task)
 
 
 @contextmanager
@@ -23,8 +46,8 @@ def shown(console: Console) -> Iterator[None]:
     columns = (
         TextColumn("{task.description:<22}"),
         BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
+        _Count(),
+        _Time(),
     )
     with Progress(*columns, console=console, transient=True) as bars:
         _bars = bars
@@ -56,8 +79,7 @@ def track(items: Iterable[T], text: str, total: int, step: int = 1) -> Iterator[
             yield item
             _bars.advance(task, step)
     finally:
-        _bars.update(task, completed=total)
-        _bars.stop_task(task)
+        _bars.remove_task(task)
 
 
 @contextmanager
@@ -72,4 +94,17 @@ def bar(text: str, total: int) -> Iterator[Tell]:
             task, completed=done, description=f"{text:<22} {remark}"
         )
     finally:
-        bars.stop_task(task)
+        bars.remove_task(task)
+
+
+@contextmanager
+def busy(text: str) -> Iterator[None]:
+    """A bar that moves to and fro, with the time since it began: nobody knows how long it takes."""
+    if _bars is None:
+        yield
+        return
+    bars, task = _bars, _bars.add_task(text, total=None)
+    try:
+        yield
+    finally:
+        bars.remove_task(task)

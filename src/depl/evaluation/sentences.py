@@ -12,16 +12,17 @@ def quality(report: Report) -> str:
     Examples
     --------
     >>> from depl.evaluation.scores import Report
-    >>> quality(Report("", 9, 9, (1, 5), {"P@1": 71.0, "P@5": 42.0, "R@5": 61.2}, {}, (), (1, 1)))
-    "of 5 suggestions 2.1 are right; of a document's labels 61 % are among the first 5"
+    >>> scores = {"P@1": 71.0, "P@5": 42.0, "R@5": 61.2}
+    >>> quality(Report("", 9, 9, (1, 5), scores, {}, (), (1, 1))).split(", ")[0]
+    'on average 2.1 of 5 suggestions are right'
     """
     k = report.k
     right, found = k * report.scores[f"P@{k}"] / 100, report.scores[f"R@{k}"]
     if k == 1:
         return f"the first suggestion is right for {100 * right:.0f} % of the documents"
     return (
-        f"of {k} suggestions {right:.1f} are right; of a document's labels {found:.0f} % are among "
-        f"the first {k}"
+        f"on average {right:.1f} of {k} suggestions are right, and {found:.0f} % of a document's "
+        f"labels are among the first {k}"
     )
 
 

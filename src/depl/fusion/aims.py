@@ -71,8 +71,8 @@ def probability_for(aim: str, thresholds: Thresholds | None, what: str = "thresh
     if found is None:
         highest = float(thresholds.curve().certain.max(initial=0.0))
         raise ConfigError(
-            f"{what} {aim} is out of reach: judging by the validation slice, even the most "
-            f"confident suggestions are right in only {highest:.1%} of the cases, a standard error "
-            f"taken off. Ask for a lower precision."
+            f"{what} {aim} is out of reach: on the validation documents, even the most "
+            f"confident suggestions are right in at most {highest:.1%} of the cases, one standard "
+            f"error deducted. Ask for a lower precision."
         )
     return found

@@ -98,7 +98,7 @@ def check_decisions(text: str, decisions: Iterable[Decision]) -> None:
             raise CorpusError(f"There are two decisions about the label {decision.label!r}.")
         known.add(decision.label)
     if not known:
-        raise CorpusError("There is no decision. Name at least one label.")
+        raise CorpusError("There is no decision. Accept, reject or add at least one label.")
 
 
 def check_encodable(*texts: str) -> None:

@@ -205,8 +205,8 @@ class Journal:
     def nothing_to_undo(self) -> NothingToUndoError:
         """What to raise when no edit is in force."""
         return NothingToUndoError(
-            f"There is nothing to undo: no edit of the labels of {self.folder.parent} is in "
-            f"force. `depl labels {self.folder.parent} history` lists what was done."
+            f"There is nothing to undo: the labels of {self.folder.parent} are as they were "
+            f"fitted. `depl labels {self.folder.parent} history` lists what was done."
         )
 
     def _check_complete(self, made: int) -> None:

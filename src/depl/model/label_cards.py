@@ -55,5 +55,9 @@ def find_label(state: State, query: str) -> int:
     hint = "; ".join(x.id if x.id == x.name else f"{x.id} ({x.name})" for x in similar)
     raise CorpusError(
         f"No label has the id or name {query!r}."
-        + (f" Names that contain it: {hint}." if hint else " `depl labels RUN list` lists all.")
+        + (
+            f" Names that contain it: {hint}."
+            if hint
+            else " `depl labels RUN list --search TEXT` searches the names."
+        )
     )

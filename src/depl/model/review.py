@@ -297,9 +297,9 @@ def said(
     >>> said([(1, 0.5, True), (0, 0.25, False)], 0.2, labels)
     'oil 50% (rare), wine 25%'
     >>> said([(1, 0.5, True)], 1.7, labels)
-    'oil 50% (rare); about 2 labels more'
+    'oil 50% (rare); about 2 more labels'
     """
     names = [f"{labels[i].name} {p:.0%}{' (rare)' if rare else ''}" for i, p, rare in which[:most]]
     n = round(lacking)
-    more = [f"about {n} label{'s' if n > 1 else ''} more"] if n else []
+    more = [f"about {n} more label{'s' if n > 1 else ''}"] if n else []
     return "; ".join([", ".join(names)] * bool(names) + more) or "nothing: all is certain"

@@ -65,8 +65,8 @@ def learn(run: Run) -> tuple[Lesson, Taught]:
         news = news_since(base, found, studied.verdicts)
         if not len(news.labels) and not number:
             raise RunError(
-                f"There is nothing to learn: no feedback on {run.path} says anything else than its "
-                f"training documents. `depl feedback {run.path} add` gives some."
+                f"There is nothing to learn: no feedback on {run.path} differs from what its "
+                f"training documents say. Give some with `depl feedback {run.path} add`."
             )
         lesson = Lesson(
             stages=run.stages_version(),

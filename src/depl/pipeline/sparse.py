@@ -51,7 +51,7 @@ def make_features(work: Work) -> str:
     X = features.fit_transform(work.run.train_texts(), names, work.executor)
     features.save(work.folder)
     write_matrix(work.folder / "X.safetensors", X)
-    found = " (found)" if config.features.language == AUTO else ""
+    found = " (detected)" if config.features.language == AUTO else ""
     return f"language {features.language_}{found}, {X.shape[1]:,} terms"
 
 

@@ -204,7 +204,7 @@ class _Finder:
 
     def _unclear(self, what: str, option: str) -> NoReturn:
         raise CorpusError(
-            f"Which column of {self._name} has {what}? Neither the names nor the contents tell: "
+            f"Which column of {self._name} has {what}? Neither names nor contents show it: "
             f"give {option} NAME (in Python: {option.lstrip('-')}=). {self._listing()}"
         )
 

@@ -71,7 +71,7 @@ def extract(raw: bytes, *, html: bool = False, encoding: str | None = None) -> E
     depl.readers.plain_text.NoDocumentError: a picture; recognise its text first (OCR)
     """
     if not raw.strip():
-        raise NoDocumentError("the file is empty; fill it, or remove it")
+        raise NoDocumentError("it is empty")
     for start, what in _REFUSED.items():
         if re.match(start, raw, re.S):
             raise NoDocumentError(what)

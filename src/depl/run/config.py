@@ -23,13 +23,14 @@ class FeaturesConfig(Section):
 
     analyzer: Literal["simplemma", "spacy", "words"] = setting(
         "simplemma",
-        "lemmas from simplemma or spaCy (pip install 'depl[spacy]'), or plain words",
+        "reduce words to lemmas with simplemma or spaCy (pip install 'depl[spacy]'), or take them "
+        "as they are (words)",
     )
     language: str = setting(
-        "auto", "language code of the texts, such as en or de; auto: found from the texts"
+        "auto", "language code of the texts, such as en or de; auto: detected from the texts"
     )
     pairs: Literal["auto", "yes", "no"] = setting(
-        "auto", "take two words in a row as a term, too; auto: in short texts that are not too many"
+        "auto", "count two words in a row as a term, too; auto: if texts are short and not too many"
     )
     min_df: int = setting(1, "ignore terms that occur in fewer documents than this", ge=1)
     max_df: float = setting(
@@ -38,8 +39,8 @@ class FeaturesConfig(Section):
     sublinear_tf: bool = setting(True, "use 1 + ln(tf) instead of the term frequency tf")
     title_weight: float = setting(
         0.5,
-        "how much the words of a title, the first line of a text of several, count beside the "
-        "whole text, where most texts have one; 0: no more than others",
+        "extra weight of the words in a title (the first of several lines), if most texts have "
+        "one; 0: none",
         ge=0,
     )
 
@@ -50,19 +51,19 @@ class LinearConfig(Section):
 
     solver: Literal["auto", "one-vs-all", "tree"] = setting(
         "auto",
-        "tree: quicker for many labels, a little less precise; auto: where one-vs-all is too slow",
+        "tree: faster with many labels, a bit less precise; auto: tree if one-vs-all is too slow",
     )
     loss: Literal["squared_hinge", "hinge"] = setting(
         "squared_hinge", "the paper uses hinge; squared_hinge is the usual choice in the field"
     )
     C: float = setting(0.7, "weight of the loss relative to the regularisation", gt=0)
     C_grid: tuple[float, ...] = setting(
-        (), "if given, C is the best of these values on the validation documents", gt=0
+        (), "values of C to try; the best on the validation documents is used in place of C", gt=0
     )
     cull: float = setting(0.05, "drop weights smaller than this in absolute value", ge=0)
     rare_bonus: float = setting(
         0.025,
-        "favour rare labels: lower a label's score by this times ln(its number of training "
+        "favour rare labels: lower each label's score by this times ln(number of its training "
         "documents); 0: plain SVM",
     )
     tol: float = setting(1e-3, "train each label to within this share of its optimum", gt=0, le=0.5)
@@ -74,7 +75,7 @@ class CharactersConfig(Section):
 
     documents: int = setting(
         10_000,
-        "fit it where there are at most so many training documents, and no encoder; 0: never",
+        "train it if there are at most this many training documents, and no encoder; 0: never",
         ge=0,
     )
 
@@ -85,15 +86,15 @@ class DescriptionsConfig(Section):
 
     keywords: int = setting(20, "keywords per label: the terms with the largest weights", ge=1)
     stop_words: bool = setting(
-        False, "allow words of grammar, such as 'of' or German 'gegen', as keywords"
+        False, "allow function words, such as 'of' or German 'gegen', as keywords"
     )
     numbers: bool = setting(
-        False, "allow terms without letters, such as 1408, in descriptions as in keywords"
+        False, "allow terms without letters, such as 1408, in keywords and descriptions"
     )
     definitions: int = setting(
         0,
-        "describe labels with fewer training documents than this by their broader labels and their "
-        "definition in the vocabulary, too, before keywords",
+        "begin the descriptions of labels with fewer training documents than this with their "
+        "broader labels and their definition in the vocabulary",
         ge=0,
     )
     max_tokens: int = setting(
@@ -107,12 +108,12 @@ class EncoderConfig(Section):
 
     training: Literal["none", "frozen", "full"] = setting(
         "none",
-        "none: only the sparse half; frozen: train poolers and head, not the encoder (for CPUs); "
-        "full: train everything (for a GPU)",
+        "none: no encoder, only the sparse half; frozen: train poolers and head, not the encoder "
+        "(for CPUs); full: train everything (for a GPU)",
     )
     name: str = setting(
         "all-MiniLM-L6-v2",
-        "a model of the Hugging Face hub or a folder; all-MiniLM-L6-v2 comes with depl[neural]",
+        "a model on the Hugging Face hub, or a folder; all-MiniLM-L6-v2 comes with depl[neural]",
     )
     max_tokens: int = setting(256, "cut documents after this many tokens", ge=8)
     document_pooling: Literal["mean", "cls"] = setting(
@@ -120,22 +121,23 @@ class EncoderConfig(Section):
     )
     label_pooling: Literal["mean", "text_mean", "cls"] = setting(
         "mean",
-        "how token vectors become a label's vector; text_mean, as in the paper: without the "
-        "tokens [CLS] and [SEP]",
+        "how token vectors become a label's vector; text_mean leaves out the tokens [CLS] and "
+        "[SEP], as in the paper",
     )
     poolers: Literal["identity", "random"] = setting(
-        "identity", "what the poolers start as; random keeps dot products near 0 at first"
+        "identity", "initial weights of the poolers; random keeps dot products near 0 at first"
     )
     similarity: Literal["cosine", "dot"] = setting(
         "cosine", "cosine: with a learned scale and offset; dot: dot product, as in the paper"
     )
     int8: bool = setting(
-        False, "on a CPU with VNNI or AMX, encode with 8-bit integers: twice as fast, nearly equal"
+        False,
+        "on a CPU with VNNI or AMX, encode with 8-bit integers: twice as fast, almost as good",
     )
 
 
 # What both neural stages have.
-_EPOCHS = "maximum number of passes over the training documents"
+_EPOCHS = "passes over the training documents, at most"
 _BATCH_SIZE = "documents per training step"
 _ACCUMULATE = "process each batch in this many parts, to save memory"
 _PATIENCE = "stop after this many epochs without a better validation score"
@@ -159,10 +161,10 @@ class RetrievalConfig(Section):
     """The second neural stage: DE-ret, DEPL or DEPL+c, starting from the result of the first."""
 
     objective: Literal["joint", "dual"] = setting(
-        "joint", "joint: train retrieval and classifier (DEPL+c); dual: only retrieval (DEPL)"
+        "joint", "joint: train retrieval and classifier (DEPL+c); dual: retrieval alone (DEPL)"
     )
     label_text: Literal["description", "name"] = setting(
-        "description", "represent labels by pseudo descriptions, or by names alone (DE-ret)"
+        "description", "represent labels by their pseudo descriptions, or by their names (DE-ret)"
     )
     epochs: int = setting(4, _EPOCHS, ge=0)
     batch_size: int = setting(256, _BATCH_SIZE, ge=1)
@@ -174,39 +176,39 @@ class RetrievalConfig(Section):
         10, "negatives per document: the wrong labels that the SVM ranks highest", ge=0
     )
     labels_per_batch: int = setting(
-        2_000, "labels each batch is scored against: positives, hard negatives, random ones", ge=1
+        2_000, "labels to score each batch against: positives, hard negatives, random ones", ge=1
     )
     alive: float = setting(
         0.7, "weight of each branch's own loss in the joint loss; the paper uses 0", ge=0, le=1
     )
     apart: float = setting(
         0.0,
-        "share of the epochs in which each branch has its own loss alone, before the joint one",
+        "share of the epochs, the first ones, in which each branch has only its own loss",
         ge=0,
         le=0.9,
     )
     patience: int = setting(3, _PATIENCE, ge=1)
     enough_steps: int = setting(
         0,
-        "leave out epochs beyond so many training steps, except the first 8: many documents need "
-        "few epochs; 0: none are left out",
+        "skip epochs beyond this many training steps, but none of the first 8: with many "
+        "documents, few epochs are enough; 0: skip none",
         ge=0,
     )
     last_epochs: int = setting(
         0,
-        "passes over all documents that the encoder of the held-out fit goes on for, in place of a "
-        "second training; 0: train on all of them from the beginning",
+        "train the encoder of the held-out fit for this many more passes over all documents, and "
+        "not anew on all of them; 0: train it anew",
         ge=0,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionConfig(Section):
-    """Label-wise attention: the classifier goes on, and each label weighs the tokens itself."""
+    """Label-wise attention: the classifier trains on, and each label weights the tokens itself."""
 
     epochs: int = setting(
         0,
-        "number of passes over the training documents; 0: no label-wise attention (it takes "
+        "passes over the training documents; 0: no label-wise attention (it needs "
         "encoder.training = full)",
         ge=0,
     )
@@ -216,13 +218,13 @@ class AttentionConfig(Section):
     pooler_lr: float = setting(1e-3, "learning rate of the document pooler", ge=0)
     head_lr: float = setting(5e-3, "learning rate of the head and the attention", ge=0)
     last_epochs: int = setting(
-        2, "passes over all documents that the one of the held-out fit goes on for", ge=1
+        2, "train that of the held-out fit for this many more passes over all documents", ge=1
     )
     labels_per_batch: int = setting(
-        5_000, "labels each batch is scored against: positives, hard negatives, random ones", ge=1
+        5_000, "labels to score each batch against: positives, hard negatives, random ones", ge=1
     )
     candidates: int = setting(
-        100, "labels of each document that it scores, those that the other parts agree on", ge=1
+        100, "how many labels of each document it scores: those the other parts agree on", ge=1
     )
 
 
@@ -234,8 +236,8 @@ class NeighboursConfig(Section):
     sharpness: float = setting(20.0, "a vote has the weight exp(sharpness x cosine)", ge=0)
     documents: int = setting(
         100_000,
-        "also let those vote whose words are nearest, where there are at most so many training "
-        "documents; 0: never",
+        "let the documents with the most similar words vote, too, if there are at most this many "
+        "training documents; 0: never",
         ge=0,
     )
 
@@ -246,36 +248,36 @@ class RerankerConfig(Section):
 
     candidates: int = setting(
         0,
-        "labels of each document that it reads, those that the other parts agree on; 0: no "
-        "re-ranker (it takes encoder.training = full, and on a CPU it is slow)",
+        "how many labels of each document it reads: those the other parts agree on; 0: no "
+        "re-ranker (it needs encoder.training = full, and is slow on a CPU)",
         ge=0,
     )
-    epochs: int = setting(2, "number of passes over the training pairs", ge=1)
+    epochs: int = setting(2, "passes over the training pairs", ge=1)
     batch_size: int = setting(512, "pairs of document and label per training step", ge=1)
     accumulate: int = setting(1, _ACCUMULATE, ge=1, le="batch_size")
     encoder_lr: float = setting(1e-4, "learning rate of the encoder", ge=0)
     head_lr: float = setting(1e-3, "learning rate of the pooler and the head", ge=0)
     negatives: int = setting(10, "wrong labels per training document", ge=1)
-    documents: int = setting(50_000, "train on at most so many documents", ge=1)
+    documents: int = setting(50_000, "train on at most this many documents", ge=1)
     max_tokens: int = setting(128, "cut a pair of label and document after this many tokens", ge=16)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FusionConfig(Section):
-    """The last stage: the rankings of all parts become one, with probabilities."""
+    """The last stage: the rankings of all parts are combined into one, with probabilities."""
 
     depth: int = setting(100, "labels ranked by each part", ge=1)
     candidates: int = setting(
-        40, "how many of these may be suggested (the best of each part)", ge=1
+        40, "how many of these, the best of each part, may be suggested", ge=1
     )
     titles: Literal["auto", "yes", "no"] = setting(
         "auto",
-        "rank labels by the title alone, too, which is the first line of a text of several; "
-        "auto: where most texts have one",
+        "rank labels by the title alone, too (the first of several lines); auto: if most texts "
+        "have one",
     )
     head_loss: float = setting(
         0.2,
-        "points of P@1 and P@5 that may be lost to rank rare labels higher; 0: do not",
+        "how many points of P@1 and P@5 may be given up to rank rare labels higher; 0: none",
         ge=0,
     )
 
@@ -284,12 +286,12 @@ class FusionConfig(Section):
 class Config(Section):
     """All settings of a run."""
 
-    seed: int = setting(0, "seed of everything that is random", ge=0)
+    seed: int = setting(0, "seed for everything random", ge=0)
     model: Literal["fusion", "depl+c", "depl", "classifier", "svm", "names", "neighbours"] = (
         setting(
             "fusion",
             "what suggests labels: all parts together (fusion) or one of them; depl+c is the "
-            "paper's, depl its retrieval alone (does not affect fitting)",
+            "paper's model, depl its retrieval alone (does not affect fitting)",
         )
     )
     threads: int = setting(
@@ -300,8 +302,8 @@ class Config(Section):
     )
     folds: int = setting(
         0,
-        "how many times documents are held out, others each time; 0: once, but up to three times "
-        "in a sparse run where the share above is fewer than 4,000 documents",
+        "how often documents are held out, different ones each time; 0: once, or up to three "
+        "times in a sparse run if the share above is fewer than 4,000 documents",
         ge=0,
         le=10,
     )
@@ -310,7 +312,7 @@ class Config(Section):
     )
     checkpoint_seconds: float = setting(
         60.0,
-        "seconds between checkpoints: at most this much training is lost when a fit is interrupted",
+        "seconds between checkpoints; an interrupted fit loses at most this much training",
         ge=0,
     )
     tensorboard: bool = setting(

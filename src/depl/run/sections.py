@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache
@@ -21,6 +22,7 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 from depl.core.errors import ConfigError
 
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
+_WIDTH = 100  # characters of a line of a settings file
 _LIMITS = {"ge": (ge, ">="), "gt": (gt, ">"), "le": (le, "<=")}
 
 # The types of a section's fields; they are strings, and compiling them takes a while.
@@ -97,13 +99,23 @@ class Section:
         return asdict(self, dict_factory=_plain)
 
     def lines(self) -> Iterator[str]:
-        """The settings of this section, without those of sections in it, as commented TOML."""
+        """The settings of this section, without those of sections in it, as commented TOML.
+
+        A purpose is beside the value where there is room for it, and above it where there is not.
+        """
         for entry in fields(self):
             if "help" in entry.metadata:
                 # What JSON makes of strings, finite numbers, booleans and lists is TOML, too.
                 value = json.dumps(getattr(self, entry.name), ensure_ascii=False)
                 value = value.replace("\x7f", "\\u007f")  # but for this character
-                yield f"{entry.name} = {value}  # {entry.metadata['help']}"
+                line, purpose = f"{entry.name} = {value}", entry.metadata["help"]
+                if len(line) + len(purpose) + len("  # ") <= _WIDTH:
+                    yield f"{line}  # {purpose}"
+                else:
+                    yield from textwrap.wrap(
+                        purpose, _WIDTH, initial_indent="# ", subsequent_indent="# "
+                    )
+                    yield line
 
 
 def _plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
