@@ -137,7 +137,7 @@ def first_run(walk: Walk, rows: Sequence[messy.Record], *options: object) -> Pat
     )
     walk.depl("evaluate", run, says=["P@5", "Report with figures"])
     page = (run / "report" / "set-aside.html").read_text(encoding="utf-8")
-    for part in ("In short", "Of 5 suggestions", "Mistakes", "settings", "date"):
+    for part in ("In short", "of 5 suggestions", "Mistakes", "settings", "date"):
         walk.check(f"the report has {part!r}", [] if part in page else ["no"], "", time.monotonic())
     walk.depl("predict", run, walk.file("new.csv", messy.table(new)), says=[new[0].id])
     return run

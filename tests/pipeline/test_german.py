@@ -59,7 +59,7 @@ def test_language_is_found_told_and_kept(german: Corpus, tmp_path: Path, caplog)
         run = fit(german, tmp_path, until="features", observe=told.append)
     assert run.features().language_ == "de"
     assert [event.detail for event in told if event.stage == "features"][-1].startswith(
-        "language de (found), "
+        "language de (detected), "
     )
     assert "features: done" in caplog.text
     assert "language de" in caplog.text
