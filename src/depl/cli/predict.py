@@ -46,8 +46,9 @@ def predict(
         list[str] | None,
         typer.Argument(
             metavar="[FILE...]",
-            help="Documents (plain text, PDF, Word, HTML), folders of them, or rows (JSON lines, "
-            "CSV, TSV, Parquet), also compressed. Without files, or with -, standard input.",
+            help="Documents (plain text, PDF, Word, HTML), folders of them, or tables and records "
+            "(CSV, TSV, Excel, OpenDocument, JSON, Parquet, MARC), also compressed. Without files, "
+            "or with -, standard input.",
         ),
     ] = None,
     k: Annotated[
@@ -112,8 +113,8 @@ def predict(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="Input format: text, pdf, docx, html, jsonl, csv, tsv or parquet; detected by "
-            "default.",
+            help="Input format: text, pdf, docx, html, csv, tsv, excel, json, jsonl, parquet or "
+            "marc; detected by default.",
         ),
     ] = None,
     lines: Annotated[
