@@ -25,8 +25,8 @@ from depl.sparse import languages
 from depl.sparse.counting import over_terms
 from depl.sparse.kinds import are_short, have_titles, some_of
 from depl.sparse.sequences import SILENT, UNKNOWN, Sequences
+from depl.sparse.term_index import TermIndex
 from depl.sparse.terms import TermReader, language_of
-from depl.sparse.vocabulary import Vocabulary
 from depl.sparse.weighting import are_pairs, emphasised, frequencies, idf, scale
 from depl.sparse.words import Analyzer
 
@@ -72,7 +72,7 @@ class TfidfFeatures:
         Whether pairs are terms.
     titles_ : bool
         Whether words of titles count more.
-    vocabulary_ : Vocabulary
+    vocabulary_ : TermIndex
         The terms and their columns.
     idf_ : array of float32
         Inverse document frequencies, ln((1 + n) / (1 + df)) + 1.
@@ -166,7 +166,7 @@ class TfidfFeatures:
             )
         kept = np.flatnonzero((frequent | (of_names > 0)) & ~too_frequent)
         common = [terms[j] for j in np.flatnonzero(too_frequent) if " " not in terms[j]]
-        self.vocabulary_ = Vocabulary([terms[j] for j in kept], common)
+        self.vocabulary_ = TermIndex([terms[j] for j in kept], common)
         self.idf_ = idf(n, df[kept])
         return kept
 
@@ -284,7 +284,7 @@ class TfidfFeatures:
         terms = read_table(folder / _TERMS, "term")["term"]
         features.language_, features.pairs_ = features.language, features.pairs == "yes"
         features.titles_ = features.title_weight > 0
-        features.vocabulary_ = Vocabulary(terms, common)
+        features.vocabulary_ = TermIndex(terms, common)
         features.idf_ = load_idf(folder)
         return features
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from depl.sparse.weighting import are_pairs
 
 
-class Vocabulary:
+class TermIndex:
     """Terms in the order of their columns, looked up without regard to case; never changed.
 
     What is looked up is computed on first use, and once: a short text is read in less time than it
@@ -26,7 +26,7 @@ class Vocabulary:
 
     Examples
     --------
-    >>> vocabulary = Vocabulary(["beer", "wine"], ["the"]).with_terms(["Fluß"])
+    >>> vocabulary = TermIndex(["beer", "wine"], ["the"]).with_terms(["Fluß"])
     >>> vocabulary.columns["fluss"], vocabulary.unknown(["milk", "Wine", "the"])
     (2, ['milk'])
     """
@@ -34,11 +34,11 @@ class Vocabulary:
     def __init__(self, terms: list[str], common: list[str] | None) -> None:
         self.terms = terms
         self.common = common
-        self._shorter: Vocabulary | None = None  # has the first of these terms
+        self._shorter: TermIndex | None = None  # has the first of these terms
 
-    def with_terms(self, terms: Sequence[str]) -> Vocabulary:
+    def with_terms(self, terms: Sequence[str]) -> TermIndex:
         """The same with further terms behind the others."""
-        longer = Vocabulary([*self.terms, *terms], self.common)
+        longer = TermIndex([*self.terms, *terms], self.common)
         longer._shorter = self
         return longer
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from depl.sparse.vocabulary import Vocabulary
+from depl.sparse.term_index import TermIndex
 
 TERMS = ["beer", "Fluß", "grape wine", "wine"]
 
 
 @pytest.mark.parametrize("looked_up_before", [False, True])
 def test_terms_are_added_behind_the_others(looked_up_before: bool):
-    first = Vocabulary(TERMS[:2], ["the"])
+    first = TermIndex(TERMS[:2], ["the"])
     if looked_up_before:
         assert first.columns == {"beer": 0, "fluss": 1}
     longer = first.with_terms(TERMS[2:3]).with_terms(TERMS[3:])
-    whole = Vocabulary(TERMS, ["the"])
+    whole = TermIndex(TERMS, ["the"])
     assert longer.terms == whole.terms
     assert longer.columns == whole.columns == {"beer": 0, "fluss": 1, "grape wine": 2, "wine": 3}
     np.testing.assert_array_equal(longer.paired, [False, False, True, False])
@@ -25,6 +25,6 @@ def test_terms_are_added_behind_the_others(looked_up_before: bool):
 
 
 def test_unknown_are_words_that_are_neither_terms_nor_common():
-    vocabulary = Vocabulary(TERMS, ["The"])
+    vocabulary = TermIndex(TERMS, ["The"])
     assert vocabulary.unknown(["WINE", "the", "milk", "fluss", "cider"]) == ["cider", "milk"]
-    assert Vocabulary(TERMS, None).unknown(["milk"]) == []
+    assert TermIndex(TERMS, None).unknown(["milk"]) == []
