@@ -21,6 +21,7 @@ from depl.core.errors import CorpusError, RunError
 from depl.core.ranking import Ranking
 from depl.model.classifier import Classifier
 from depl.model.explanation import Explanation
+from depl.model.reasons import Match
 from depl.pipeline.fit import fit
 from depl.run.config import Config
 from depl.sparse.languages import fold
@@ -371,6 +372,15 @@ def test_words_are_highlighted_on_a_terminal(model, monkeypatch):
     assert line.plain == TEXT
     marked = [TEXT[s.start : s.end] for s in line.spans if "yellow" in str(s.style)]
     assert marked[:2] == ["Wines", "WINE"]
+
+
+def test_words_that_overlap_are_one_passage():
+    from depl.cli.explain import _passages
+
+    words = [("図書", (3, 5)), ("書館", (4, 6)), ("です", (6, 8))]
+    found = [Match(term, 1.0, 1.0, [span]) for term, span in words]
+    [line] = _passages("新しい図書館です", found)
+    assert line.plain == "新しい«図書館»«です»"
 
 
 @pytest.mark.parametrize("source", ["missing.txt", "folder/missing.md"])

@@ -292,6 +292,22 @@ def test_feedback_is_learnt_by_the_indexes_too(corpus, request, tmp_path, traini
     assert (found.scores == first.scores).all()
 
 
+def test_what_is_learnt_from_is_encoded_once(frozen_run, tmp_path, monkeypatch):
+    from depl.neural import encoder
+
+    path, encoded = shutil.copytree(frozen_run, tmp_path / "run"), []
+    pooled = encoder.pooled_states
+
+    def watched(model, texts, side, *more, **options):
+        encoded.append((side, len(texts)))
+        return pooled(model, texts, side, *more, **options)
+
+    monkeypatch.setattr(encoder, "pooled_states", watched)
+    FeedbackStore(path).add("hule hule", [Decision("l3", "added")], id="new")
+    learn(Run(path))
+    assert sum(n for side, n in encoded if side == "document") == 1
+
+
 def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):
     shutil.copytree(full_run, tmp_path / "run")
     events = {}

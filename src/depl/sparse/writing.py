@@ -9,8 +9,8 @@ is a phrase:
   word: two characters of it mean nothing to people.
 - In Thai, Lao, Burmese and Khmer it is every four.
 
-Korean has spaces, and two characters in a row were no better there than its words.
-``benchmarks/languages.py`` measures this.
+Korean has spaces, and its words are those between them. ``benchmarks/languages.py`` measures what
+this is worth in Japanese and Chinese.
 """
 
 from __future__ import annotations
