@@ -145,6 +145,16 @@ def test_what_the_settings_do_without_is_no_part_and_comes_back(corpus, tmp_path
     assert contents(out) == undisturbed
 
 
+def test_what_was_made_with_a_stage_that_is_set_aside_is_not_used_until_it_is_made_again(
+    corpus, tmp_path
+):
+    out = tmp_path / "run"
+    pipeline.fit(corpus, out)
+    events_of(corpus, out, "characters.documents=0", until="descriptions")
+    assert not Run(out).has("fusion")
+    assert Run(out).has("descriptions")
+
+
 def test_a_setting_for_what_was_set_aside_makes_it_again(corpus, tmp_path):
     out = tmp_path / "run"
     pipeline.fit(corpus, out)

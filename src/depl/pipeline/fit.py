@@ -230,12 +230,15 @@ class _Making:
     def set_aside(self, stage: Stage) -> None:
         """Take what these settings do without out of the run.
 
-        Its files stay: it is not made again when the settings want it again.
+        Its files stay: it is not made again when the settings want it again. What needs it and is
+        wanted has to be made without it.
         """
         manifest = self.run.manifest()
         entry = manifest["stages"].pop(stage.name, None)
         if entry is not None:
             manifest.setdefault(manifests.SET_ASIDE, {})[stage.name] = entry
+            wanted = {x.name for x in STAGES if x.wanted(self.config)}
+            _forget(manifest, wanted & dependents(stage.name))
             self.run.write_manifest(manifest)
 
     def _bring_back(self, stage: Stage) -> None:
