@@ -21,7 +21,7 @@ PEERS = {
     "attentionxml": "AttentionXML",
     "xrtransformer": "XR-Transformer",
 }
-LINEAR_PEERS = tuple(PEERS.values())[:4]  # those of the overview in README.md
+LINEAR_PEERS = tuple(PEERS.values())[:4]  # those of docs/results.md
 # What the table calls them where that is more than their name.
 PEER_TITLES = {
     "AttentionXML": "AttentionXML by LibMultiLabel with our own word vectors",
