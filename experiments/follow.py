@@ -20,7 +20,7 @@ from depl.neural.encoder import encode
 from depl.neural.encoder_files import DEFAULT_ENCODER, find_encoder, load_encoder
 from depl.neural.retriever import unit_vectors
 from depl.neural.tokens import load_tokenizer, tokenize
-from depl.sparse.words import WORD
+from depl.sparse.writing import words_in_place
 
 BEST, TERMS, HARD, MAX_TOKENS = 6, 12, 10, 256  # labels and terms to show; depl's settings
 TITLE = "title "  # what the names of parts that rank titles begin with
@@ -65,7 +65,7 @@ class Follow:
         """Words, lemmas, and the heaviest terms."""
         terms = [self.model.features.terms_[t] for t in self.x.indices]
         places = self.model.features.places(self.text, set(terms))
-        form_at = {m.span(): m[0].lower() for m in WORD.finditer(self.text)}
+        form_at = {(a, b): word.lower() for word, a, b in words_in_place(self.text)}
         term_at = {span: term for term, spans in places.items() for span in spans}
         lemmas = {f"{form_at[at]}→{term_at[at]}" for at in term_at if form_at[at] != term_at[at]}
         gone = dict.fromkeys(form for at, form in form_at.items() if at not in term_at)
@@ -75,7 +75,8 @@ class Follow:
         print(f"  {'term':14} {'times':>5} {'idf':>6} {'tf-idf':>7}")
         for i in np.argsort(-self.x.data, kind="stable")[:TERMS]:
             idf = self.model.features.idf_[self.x.indices[i]]
-            print(f"  {terms[i]:14} {len(places[terms[i]]):5} {idf:6.2f} {self.x.data[i]:7.3f}")
+            times = len(places.get(terms[i], ())) or "pair"  # pairs of words have no places
+            print(f"  {terms[i]:14} {times:>5} {idf:6.2f} {self.x.data[i]:7.3f}")
 
     def svm(self) -> None:
         """The best labels by the SVM, and which terms made their scores; then those by name."""
