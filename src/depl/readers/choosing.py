@@ -57,7 +57,7 @@ def choose(
             f"The column {both[0]!r} is asked for as text and as labels; a text that holds its "
             f"labels teaches nothing. Name another column of {name} for one of them."
         )
-    if id is None:
+    if id is None and asked.id != "":
         id = next(iter(find.there([kept.id])), None) or find.id({*labels, *text})
     if not labels and labelled:
         labels = find.labels({*text, *filter(None, [id])})

@@ -25,7 +25,7 @@ class Columns:
     labels : tuple of str
         The columns with the labels.
     id : str or None
-        The column with the id of a document; without one, rows are numbered.
+        The column with the id of a document; where it is empty, rows are numbered.
     separator : str or None
         What separates labels in a cell; empty: a cell is one label; ``LIST``: a cell is a list;
         ``MARKS``: every label has a column of 0 and 1.

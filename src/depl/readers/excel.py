@@ -28,10 +28,10 @@ _A_TABLE = 0.3  # of the text of the fullest sheet: one with less is a cover, or
 
 
 class Sheet(NamedTuple):
-    """A sheet that is read: its name, those of the others with anything in them, and its rows."""
+    """A sheet that is read: its name, those of all sheets with anything in them, and its rows."""
 
     name: str
-    others: Sequence[str]
+    names: Sequence[str]
     rows: Rows
 
 
@@ -64,13 +64,13 @@ def read_sheet(source: Source) -> Sheet:
             f"{listing(found['sheets'])}."
         )
     rows = [(number, cells) for number, cells in found["rows"]]
-    return Sheet(found["name"], found["others"], rows)
+    return Sheet(found["name"], found["names"], rows)
 
 
 def chosen_sheet(
     _: bytes, path: str, asked: str | None, before: str | None, columns: Sequence[str]
 ) -> dict[str, Any]:
-    """Name and rows of a sheet, and the names of the others; or why there are none.
+    """Name and rows of a sheet, and the names of all that are not empty; or why there are none.
 
     Workbooks begin with a cover and end with sums. Unless a sheet is asked for, or one is there
     that was taken before, it is one with some of these columns, if there is any; and of several the
@@ -104,8 +104,7 @@ def chosen_sheet(
         sizes = {name: _size(sheets[name]) for name in fitting}
         least = _A_TABLE * max(sizes.values(), default=0)
         wanted = next((name for name in fitting if sizes[name] >= least), "")
-    others = [name for name in filled if name != wanted]
-    return {"name": wanted, "others": others, "rows": sheets.get(wanted, [])}
+    return {"name": wanted, "names": filled, "rows": sheets.get(wanted, [])}
 
 
 def from_header(rows: Rows) -> Rows:

@@ -34,12 +34,15 @@ class Table(NamedTuple):
     """A table that has been opened: what it is, its columns, its first rows, and all rows.
 
     ``rows`` is called once, with the columns that are wanted; a row's number is that of its line.
+    Of a workbook, ``sheet`` is the one that is read, and ``sheets`` are all that are not empty.
     """
 
     described: str
     header: Sequence[str]
     sample: Callable[[], Sequence[Fields]]
     rows: Callable[[Sequence[str]], Numbered]
+    sheet: str = ""
+    sheets: Sequence[str] = ()
 
 
 class Wanted(NamedTuple):
@@ -87,9 +90,11 @@ def spreadsheet(source: Source) -> Table:
     """A sheet of a workbook; lines above the row with the names are passed over."""
     sheet = read_sheet(source)
     described = f"sheet {sheet.name!r}"
-    if sheet.others:
-        described += f" (not read: {listing(sheet.others)})"
-    return _of_cells(source, described, iter(from_header(sheet.rows)))
+    others = [name for name in sheet.names if name != sheet.name]
+    if others:
+        described += f" (not read: {listing(others)})"
+    table = _of_cells(source, described, iter(from_header(sheet.rows)))
+    return table._replace(sheet=sheet.name, sheets=sheet.names)
 
 
 def objects(described: str, found: Iterator[tuple[int, Fields]]) -> Table:
