@@ -74,7 +74,8 @@ def test_an_id_that_repeats_is_none():
         (["['a', 'b']", "['c']"], LIST),
         ([["a", "b"], ["c"]], LIST),
         (["Wine", "Oil, green", "Zinc", "Tin", "Lead"], ""),
-        ([17, 18], LIST),
+        ([17, 18], ""),
+        ([17, [18, 19]], LIST),
         ([None, ""], ""),
     ],
 )

@@ -111,9 +111,10 @@ def show_label(context: typer.Context, query: LabelQuery, as_json: Json = False)
     _entry("documents", f"{card.training_documents:,} in training")
     _entry("description", card.description)
     _print_keywords(card)
-    for i, (label, similarity) in enumerate(nearest):
-        head = "similar" if i == 0 else ""
-        _entry(head, Text.assemble(f"{similarity:.2f}  ", label_text(label)))
+    if nearest:
+        _entry("similar", Text("how alike the labels are: 1 is the same, 0 nothing", "dim"))
+    for label, similarity in nearest:
+        _entry("", Text.assemble(f"{similarity:.2f}  ", label_text(label)))
 
 
 def _print_keywords(card: LabelCard) -> None:
@@ -126,10 +127,10 @@ def _print_keywords(card: LabelCard) -> None:
         _entry("keywords", f"none: {why}")
         return
     heaviest = card.keywords[0][1]
-    for i, (term, weight) in enumerate(card.keywords):
+    _entry("keywords", Text("how much each word speaks for the label: its weight in the SVM", "dim"))
+    for term, weight in card.keywords:
         bar = "█" * max(1, round(_BAR * weight / heaviest))
-        head = "keywords" if i == 0 else ""
-        _entry(head, Text.assemble(f"{term:<22}{weight:6.2f}  ", (bar, "cyan")))
+        _entry("", Text.assemble(f"{term:<22}{weight:6.2f}  ", (bar, "cyan")))
 
 
 def _entry(head: str, body: Text | str) -> None:

@@ -37,6 +37,7 @@ def print_taken(taken: Taken, data: Dataset) -> None:
     """The table, its columns, what became of its rows, and the spellings that are one label."""
     from depl.readers.fields import MARKS
     from depl.readers.records import COPY
+    from depl.readers.spellings import lost_zeros
 
     columns = taken.columns
     err.print(f"[bold]{escape(taken.name)}[/]  {escape(taken.described)}")
@@ -66,6 +67,12 @@ def print_taken(taken: Taken, data: Dataset) -> None:
         if n > _MANY * len(data.labels):
             said = f"{other!r} is in {n:,} of the labels: are the cells to be split there?"
             _line("separator", f"{said} --label-separator {other!r}")
+    if lost_zeros(label.id for label in data.labels):
+        _line(
+            "zeros",
+            "the labels are numbers, some of them one digit shorter: has a spreadsheet dropped "
+            "zeros at the beginning? Keep codes as text there, or give them with --vocabulary",
+        )
     if taken.variants:
         _line("spellings", _variants(taken.variants))
     if taken.matched is not None:

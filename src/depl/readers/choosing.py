@@ -143,7 +143,7 @@ class _Finder:
         if len(columns) > 1 and self._is_marked(columns):
             return MARKS
         if not cells:
-            return LIST if values else ""
+            return LIST if any(isinstance(value, list) for value in values) else ""
         if sum(cell.lstrip().startswith("[") for cell in cells) > len(cells) / 2:
             return LIST
         for separator in SEPARATORS:

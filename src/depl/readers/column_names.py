@@ -55,14 +55,14 @@ _LANGUAGES = "de|en|fr|es|it|nl|pt|fi|sv|ger|deu|eng|fre|fra"
 _BESIDE = re.compile(rf"^(?:dc|dcterms|marc)[.: ]|[. \-]?[\[(]?\b(?:{_LANGUAGES})[\])]?$")
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Letters alone, without case and accents."""
     parts = unicodedata.normalize("NFKD", name.casefold())
     return "".join(c for c in parts if c.isalpha())
 
 
 _ROLES: dict[str, Role] = {
-    _plain(name): role for role, names in _NAMES.items() for name in names.split()
+    plain_name(name): role for role, names in _NAMES.items() for name in names.split()
 }
 
 
@@ -77,4 +77,4 @@ def role_of(column: str) -> Role | None:
     """
     name = column.casefold().strip().replace("_", " ")
     bare = _BESIDE.sub("", _BESIDE.sub("", name))
-    return _ROLES.get(_plain(name)) or _ROLES.get(_plain(bare))
+    return _ROLES.get(plain_name(name)) or _ROLES.get(plain_name(bare))

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 from depl.core.apart import EndedError, call_apart
 from depl.core.display import listing
@@ -18,6 +19,7 @@ from depl.readers.limits import check_sheets, check_zip
 from depl.readers.lines import reason
 from depl.readers.problems import Kind
 from depl.readers.spellings import sameness
+from depl.readers.zero_padding import padded_cells
 
 Cell = str | int | float | bool | None
 Rows = list[tuple[int, list[Cell]]]
@@ -104,7 +106,21 @@ def chosen_sheet(
         sizes = {name: _size(sheets[name]) for name in fitting}
         least = _A_TABLE * max(sizes.values(), default=0)
         wanted = next((name for name in fitting if sizes[name] >= least), "")
-    return {"name": wanted, "names": filled, "rows": sheets.get(wanted, [])}
+    rows = sheets.get(wanted, [])
+    return {"name": wanted, "names": filled, "rows": _as_shown(rows, Path(path), wanted)}
+
+
+def _as_shown(rows: Rows, path: Path, sheet: str) -> Rows:
+    """The rows, with the zeros that a spreadsheet shows before the numbers of codes."""
+    places = {number: cells for number, cells in rows}
+    try:
+        for number, column, said in padded_cells(path, sheet):
+            cells = places.get(number, [])
+            if column <= len(cells) and isinstance(cells[column - 1], int | float):
+                cells[column - 1] = said
+    except (KeyError, ValueError, OverflowError, ElementTree.ParseError):
+        pass  # a workbook that does not say how it shows its numbers
+    return rows
 
 
 def from_header(rows: Rows) -> Rows:

@@ -28,7 +28,7 @@ from depl.readers.lines import first_line
 from depl.readers.marc_corpus import MarcCorpus, is_marc
 from depl.readers.problems import Problems
 from depl.readers.rows import Row, convert, open_table
-from depl.readers.spellings import Spellings, sameness
+from depl.readers.spellings import Codes, Spellings, sameness
 from depl.readers.tables import Table
 from depl.readers.vocabularies import Matched
 
@@ -214,6 +214,7 @@ class _Names:
         for label in known:
             for name in label.alt_names:
                 self._ids.setdefault(self._same(name), label.id)
+        self._codes = Codes(label.id for label in known)
         self._spellings = Spellings({})
         if self._merge:
             self._spellings = Spellings.learn(d.labels for part in found.values() for d in part)
@@ -224,8 +225,11 @@ class _Names:
         names: Iterable[str] = dict.fromkeys(document.labels)
         if self._merge:
             names = self._spellings.labels(names)
-        ids = dict.fromkeys(self._ids.get(self._same(name), name) for name in names)
-        return document._replace(text=text, labels=list(ids))
+        return document._replace(text=text, labels=list(dict.fromkeys(map(self._label, names))))
+
+    def _label(self, name: str) -> str:
+        """The label of this id or name, or the code whose zeros a spreadsheet has dropped."""
+        return self._ids.get(self._same(name)) or self._codes.find(name) or name
 
     def _same(self, name: str) -> str:
         return sameness(name) if self._merge else name

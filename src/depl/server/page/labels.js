@@ -162,7 +162,8 @@ export class Labels {
     }
     const names = label.alt_names.join(", ");
     const title = h("h2", { tabindex: "-1", id: "label-name" }, label.name);
-    const facts = ` ${trainedOn(label)} · ID `;
+    const own = label.id === label.name; // labels of a table are known by their names
+    const facts = own ? ` ${trainedOn(label)}` : ` ${trainedOn(label)} · ID `;
     const family = relatives(label);
     const inTree = async () => {
       location.hash = "#labels";
@@ -177,7 +178,7 @@ export class Labels {
       back(),
       h("div", { class: "card-head" }, title, actions),
       names ? h("p", { class: "others" }, `Also called ${names}`) : null,
-      h("p", { class: "muted facts" }, bandIcon(label.band), facts, h("code", {}, label.id)),
+      h("p", { class: "muted facts" }, bandIcon(label.band), facts, own ? null : h("code", {}, label.id)),
       family.length ? h("p", { class: "family" }, ...family.flatMap((one) => [one, " "])) : null,
       ...(definition && definition !== label.description
         ? [h("h3", {}, "Definition"), h("p", { class: "description" }, definition)]
@@ -252,7 +253,11 @@ function row(label) {
 }
 
 function keywords(label) {
-  const block = h("section", {}, h("h3", {}, "Keywords"));
+  const meaning = [
+    h("em", {}, " how much each word speaks for the label"),
+    h("em", { class: "expert-only" }, ": its weight in the SVM"),
+  ];
+  const block = h("section", {}, h("h3", {}, "Keywords", ...(label.keywords.length ? meaning : [])));
   if (!label.keywords.length) {
     const none =
       "No keywords. They are learned from training documents with this label; " +
@@ -264,7 +269,7 @@ function keywords(label) {
   const line = ({ term, weight }) => {
     const look = { class: `bar band-${levelOf(label.band)}`, "--p": Math.abs(weight) / most };
     const bar = h("span", { ...look, "aria-hidden": true }, h("i"));
-    const number = h("span", { class: "number muted" }, weight.toFixed(2));
+    const number = h("span", { class: "number muted expert-only" }, weight.toFixed(2));
     return h("li", {}, h("span", {}, term), bar, number);
   };
   block.append(h("ol", { class: "weights" }, ...label.keywords.map(line)));
@@ -272,11 +277,12 @@ function keywords(label) {
 }
 
 function nearest(label) {
-  const block = h("section", {}, h("h3", {}, "Similar labels"));
+  const meaning = h("em", { class: "expert-only" }, " similarity: 1 is the same, 0 nothing");
+  const block = h("section", {}, h("h3", {}, "Similar labels", label.nearest.length ? meaning : null));
   if (!label.nearest.length) block.append(h("p", { class: "muted" }, "No similar labels."));
   const line = (other) => {
     const link = h("a", { href: labelAddress(other.id) }, other.name);
-    const similar = h("span", { class: "number muted" }, other.similarity.toFixed(2));
+    const similar = h("span", { class: "number muted expert-only" }, other.similarity.toFixed(2));
     return h("li", {}, bandIcon(other.band), link, similar);
   };
   block.append(h("ol", { class: "close" }, ...label.nearest.map(line)));
