@@ -123,8 +123,8 @@ def test_what_was_taken_before_is_taken_where_it_is_there():
     kept = Columns(("Titel", "Abstract"), ("Schlagwörter",), "PPN", "|", merge=False)
     new = table(PPN=["1"], TITEL=["x"], text=["y"], tags=["a;b"])
     assert choose("t", new, Columns(), kept=kept, labelled=False) == Columns(
-        ("TITEL",), (), "PPN", "|", merge=False
-    )
+        ("TITEL", "text"), (), "PPN", "|", merge=False
+    )  # the abstract has another name here
     assert choose("t", new, Columns(), kept=kept).labels == ("tags",)
 
 

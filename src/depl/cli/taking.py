@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from depl.readers.vocabularies import Vocabulary
 
 _EXAMPLES = 3
+_SOME = 10  # documents from which on labels that never repeat are no labels
+_FEW = 30  # documents from which hardly anything is learnt
 _MANY = (
     0.2  # of the labels: more with a separator in their names are not split where they should be
 )
@@ -80,6 +82,32 @@ def print_taken(taken: Taken, data: Dataset) -> None:
         _line("vocabulary", f"{vocabulary.name}: {vocabulary.described}")
         _line("", taken.matched.said)
         taken.matched.warn()
+
+
+def print_doubts(taken: Taken, data: Dataset) -> None:
+    """What speaks against learning from a table as it was read; said before anything long starts."""
+    documents = sum(map(len, data.splits.values()))
+    columns = " + ".join(taken.columns.labels)
+    counts = sum(corpus.label_counts for corpus in data.splits.values())
+    alone = int((counts == 1).sum())
+    if len(data.labels) == 1:
+        _line(
+            "check",
+            f"every document has the label {data.labels[0].name!r}, so there is nothing to choose "
+            f"from. Are the labels in another column than {columns}? --labels NAME",
+        )
+    elif documents >= _SOME and alone == len(data.labels) == documents:
+        _line(
+            "check",
+            f"every document has a label of its own, so nothing can be learnt about any. Is "
+            f"{columns} the id of the rows? --labels NAME takes another column",
+        )
+    elif documents < _FEW:
+        _line(
+            "check",
+            f"{count(documents, 'document is', 'documents are')} very few to learn from: some "
+            f"hundreds are a good beginning, with several for each label",
+        )
 
 
 def _line(name: str, value: str) -> None:

@@ -31,6 +31,9 @@ _NAMES: dict[Role, str] = {
         keyword keywords tag tags category categories topic topics descriptor descriptors
         indexterm indexterms concept concepts class classes code codes theme themes meshterms
         schlagwort schlagwörter schlagwoerter schlagworte stichwort stichwörter stichworte
+        productcategory productcategories categorypath producttype googleproductcategory
+        breadcrumb breadcrumbs hscode cncode tariffcode commoditycode taric warennummer
+        zolltarifnummer warengruppe warengruppen produktkategorie produktkategorien produktgruppe
         kategorie kategorien thema themen deskriptor deskriptoren sachgruppe sachgruppen klasse
         klassen klassifikation sachschlagwort sachschlagwörter rswk gnd
         motclé motsclés motsclefs sujet sujets matière matières catégorie catégories étiquette
@@ -46,7 +49,8 @@ _NAMES: dict[Role, str] = {
     "id": """
         id ids identifier identifiers docid documentid recordid articleid uid uuid guid key
         number nr no ppn idn doi mmsid oclc nummer kennung identifikator dokumentnummer
-        datensatznummer identifiant numéro identificador número identificatore identificativo
+        datensatznummer sku ean gtin isbn issn asin itemid itemnumber productid productnumber
+        articlenumber partnumber artikelnummer artikelnr produktnummer bestellnummer zdbid identifiant numéro identificador número identificatore identificativo
         numero tunniste recordnumber accessionnumber signatur signature
     """,
 }

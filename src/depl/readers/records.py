@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -25,7 +25,9 @@ from depl.readers.fields import as_id_or, as_names, as_words
 from depl.readers.files import Source, format_of
 from depl.readers.jsonl import label_rows
 from depl.readers.lines import first_line
+from depl.readers.markup import without_markup
 from depl.readers.marc_corpus import MarcCorpus, is_marc
+from depl.readers.paths import as_written, find_path_separator, tidy_path
 from depl.readers.problems import Problems
 from depl.readers.rows import Row, convert, open_table
 from depl.readers.spellings import Codes, Spellings, sameness
@@ -89,6 +91,7 @@ def load(
     texts: dict[str, Sequence[str]] = {}
     marc: MarcCorpus | None = None
     known = list(known)
+    path = asked.path if asked.path is not None or kept is None else kept.path or ""
     for split in splits:
         source = Source(layout.splits[split], problems, encoding=encoding)
         source.sheet, source.sheet_before = asked.sheet, kept.sheet if kept else None
@@ -114,6 +117,8 @@ def load(
         found[split], texts[split] = _one_by_one(rows, taken.left_out)
     if marc is not None:
         taken.columns = marc.columns  # the vocabulary is known by now
+    else:
+        taken.columns = replace(taken.columns, path=_tidy_paths(found, path))
     if marc is not None and labels is None and not known:
         labels = marc.labels()
     names = _Names([row.label for row in labels] if labels is not None else known, taken, found)
@@ -129,14 +134,17 @@ def documents(
     made_id: Callable[[int], str],
     *,
     keep_fields: bool = False,
+    keep_markup: bool = False,
 ) -> Iterator[Document]:
     """Documents from the rows of a table, with the names of their labels as they are spelt.
 
-    With ``keep_fields``, all fields of a row are the document's ``original``.
+    With ``keep_fields``, all fields of a row are the document's ``original``; without
+    ``keep_markup``, cells of HTML become the words in them.
     """
+    words = as_words if keep_markup else lambda value, field: without_markup(as_words(value, field))
 
     def make(row: Row) -> Document:
-        texts = (as_words(row.fields[column], column).strip() for column in columns.text)
+        texts = (words(row.fields[column], column).strip() for column in columns.text)
         own_id = row.fields[columns.id] if columns.id else None
         return Document(
             as_id_or(own_id, columns.id or "id", made_id(row.line)),
@@ -192,6 +200,19 @@ def _one_by_one(
             order.append(document._replace(text="", labels=joined[key]))
             texts.append(document.text)
     return order, texts.texts()
+
+
+def _tidy_paths(found: dict[str, list[Document]], asked: str | None) -> str:
+    """Write the paths of all documents in one way; returns their separator, if they are paths."""
+    labels = {label for part in found.values() for document in part for label in document.labels}
+    separator = find_path_separator(labels) if asked is None else as_written(labels, asked.strip())
+    if separator.strip():
+        for split, part in found.items():
+            found[split] = [
+                document._replace(labels=[tidy_path(x, separator) for x in document.labels])
+                for document in part
+            ]
+    return separator.strip() and separator
 
 
 def _digest(text: str) -> bytes:

@@ -54,10 +54,9 @@ export class Tree {
     await this.show();
     const way = [id];
     for (let at = id; way.length < 20; at = way[0]) {
-      // What is above may be no label itself, and then it is at the top.
-      const { broader } = await service.label(at).catch(() => ({ broader: [] }));
-      if (!broader.length || way.includes(broader[0].id)) break;
-      way.unshift(broader[0].id);
+      const { above } = await service.level({ under: at, limit: 1 });
+      if (!above || way.includes(above)) break;
+      way.unshift(above);
     }
     let level = this.#box;
     let item = null;
@@ -101,7 +100,7 @@ export class Tree {
       { class: "branch" },
       h("span", { class: parent ? "twig" : "leaf", "aria-hidden": "true" }),
       label.known ? bandIcon(label.band) : null,
-      h("span", { class: "name" }, label.name),
+      h("span", { class: "name" }, label.short),
       h("span", { class: "muted number" }, [below, documents].filter(Boolean).join(" · ")),
     );
     return h("li", about, row);
