@@ -46,7 +46,7 @@ export async function readTable(file, chosen, { documents, notes, refused, table
   const table = await service.table(file, chosen);
   const rows = plural(table.documents.length, "document");
   const columns = table.text.length ? `, text from ${table.text.join(" + ")}` : "";
-  const unread = /^sheet .*\(not read: /.test(table.described) ? `, from ${table.described}` : "";
+  const unread = !chosen.sheet && /^sheet .*\(not read: /.test(table.described) ? `, from ${table.described}` : "";
   const cut = table.cut ? "; only the first rows, the table has more" : "";
   if (!table.documents.length && !table.left_out) throw new Error(`There is no record in ${file.name}.`);
   notes.push(`${file.name}: ${rows}${unread}${columns}${cut}.`);

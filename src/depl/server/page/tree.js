@@ -93,7 +93,7 @@ export class Tree {
     const about = { role: "treeitem", tabindex: "-1", "aria-level": level, "data-id": label.id };
     if (!label.known) about["data-group"] = true;
     if (parent) about["aria-expanded"] = false;
-    const below = parent ? `${plural(label.narrower, "label")} below` : "";
+    const below = parent ? `${count(label.narrower)} below` : "";
     const documents = label.known ? plural(label.training_documents, "document") : "";
     const row = h(
       "div",
