@@ -355,7 +355,9 @@ def test_command_says_which_parts_do_not_suggest_the_label(fitted_run):
     [line] = [line for line in said.splitlines() if "not suggested by" in line]
     assert line.split("not suggested by ")[1].split(", ") == [
         part["name"]
-        for part in json.loads(told(fitted_run, "xyzzy", "--label", "bee-keeping", "--json"))["parts"]
+        for part in json.loads(told(fitted_run, "xyzzy", "--label", "bee-keeping", "--json"))[
+            "parts"
+        ]
         if part["rank"] is None
     ]
 

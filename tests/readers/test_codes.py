@@ -57,7 +57,12 @@ def test_leading_zeros_survive_every_way_in(tmp_path: Path, kind: str):
     elif kind == "frame":
         found = read(pd.DataFrame({"goods": GOODS, "code": CODES}))
     elif kind == "lists":
-        found = read([{"text": text, "labels": [code]} for _, (text, code) in enumerate(zip(GOODS, CODES, strict=True))])
+        found = read(
+            [
+                {"text": text, "labels": [code]}
+                for _, (text, code) in enumerate(zip(GOODS, CODES, strict=True))
+            ]
+        )
     elif kind == "text cells":
         found = read(workbook(path, rows()))
     else:
@@ -112,7 +117,7 @@ def test_codes_whose_zeros_are_lost_are_those_of_the_vocabulary(tmp_path: Path, 
     codes = [code.lstrip("0") if dropped else code for code in CODES]
     path.write_text("\n".join(",".join(map(str, row)) for row in rows(codes)))
     found = read(path, vocabulary=vocabulary)
-    assert [(x.id, x.name) for x in found.labels][0] == ("0101.21", "Breeding horses")
+    assert next((x.id, x.name) for x in found.labels) == ("0101.21", "Breeding horses")
     assert len(found.labels) == 4
     assert found.train.Y.sum() == 4
 
@@ -120,7 +125,9 @@ def test_codes_whose_zeros_are_lost_are_those_of_the_vocabulary(tmp_path: Path, 
 def test_what_is_left_of_two_codes_is_neither(tmp_path: Path):
     vocabulary = tmp_path / "codes.csv"
     vocabulary.write_text("id,name\n0101,Horses\n00101,Ponies\n")
-    found = read([{"text": "a mare", "label": "101"}, {"text": "x", "label": "0101"}], vocabulary=vocabulary)
+    found = read(
+        [{"text": "a mare", "label": "101"}, {"text": "x", "label": "0101"}], vocabulary=vocabulary
+    )
     assert found.labels.ids == ["0101", "00101", "101"]
 
 
@@ -139,7 +146,11 @@ def test_codes_that_have_lost_their_zeros_are_noticed(tmp_path: Path):
         ("Code,Bezeichnung", "0101,Pferde", ("0101", "Pferde", (), ())),
         ("Name;Nr.", "Pferde;0101", ("0101", "Pferde", (), ())),
         ("Description,HS Code,Parent", "Horses,0101,01", ("0101", "Horses", (), ("01",))),
-        ("id,prefLabel,altLabel", "0101,Horses,mares|ponies", ("0101", "Horses", ("mares", "ponies"), ())),
+        (
+            "id,prefLabel,altLabel",
+            "0101,Horses,mares|ponies",
+            ("0101", "Horses", ("mares", "ponies"), ()),
+        ),
         ("Kategorie", "Pferde", ("Pferde", "Pferde", (), ())),
         ("code,irgendwas", "0101,Pferde", ("0101", "Pferde", (), ())),
     ],
@@ -180,6 +191,8 @@ def test_a_workbook_of_which_the_formats_cannot_be_read_is_read_without_them(tmp
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(broken, "w") as new:
         for name in old.namelist():
             raw = old.read(name)
-            new.writestr(name, raw.replace(b'numFmtId="164"', b'numFmtId="x"') if "styles" in name else raw)
+            new.writestr(
+                name, raw.replace(b'numFmtId="164"', b'numFmtId="x"') if "styles" in name else raw
+            )
     path.write_bytes(broken.getvalue())
     assert len(read(path).labels) == 4

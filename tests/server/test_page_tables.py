@@ -24,7 +24,12 @@ FISH = "Catch quotas for cod and herring of fishing vessels in the North Sea"
 MILK = "Skimmed milk powder and butter of dairies"
 SHEETS = {
     "Acts": [["Nr", "Title", "Remarks"], ["007", WINE, "see also"], ["008", MILK, "new"]],
-    "Drafts": [["Key", "Title", "Body of it"], ["01", "One", FISH], ["02", "Two", MILK], ["03", "Three", WINE]],
+    "Drafts": [
+        ["Key", "Title", "Body of it"],
+        ["01", "One", FISH],
+        ["02", "Two", MILK],
+        ["03", "Three", WINE],
+    ],
 }
 
 
@@ -66,7 +71,9 @@ def choose(page: Page) -> None:
     expect(page.get_by_role("dialog", name="How to read acts.xlsx")).to_be_visible()
 
 
-def test_another_sheet_and_other_columns_are_chosen_and_taken_back(page: Page, workbook: Path) -> None:
+def test_another_sheet_and_other_columns_are_chosen_and_taken_back(
+    page: Page, workbook: Path
+) -> None:
     open_table(page, workbook, 2)
     told = page.locator("#documents-tables")
     expect(told).to_contain_text("acts.xlsx, sheet 'Acts': text from Title; named by Nr")
@@ -115,7 +122,9 @@ def test_what_was_chosen_is_what_the_next_choice_begins_with(page: Page, workboo
     assert names(page) == ["2", "3"]
 
 
-def test_a_table_that_does_not_show_its_text_asks_for_it(visit: Opener, address: str, tmp_path: Path) -> None:
+def test_a_table_that_does_not_show_its_text_asks_for_it(
+    visit: Opener, address: str, tmp_path: Path
+) -> None:
     page = visit(address, expected=("422",))
     path = tmp_path / "bare.csv"
     path.write_text("foo,bar\nwine,vineyard\nherring,cod\n")
@@ -130,7 +139,9 @@ def test_a_table_that_does_not_show_its_text_asks_for_it(visit: Opener, address:
     expect(page.locator("#documents-list > li").first).to_contain_text("wine vineyard")
 
 
-def test_an_opened_file_joins_what_is_chosen_for_another(page: Page, workbook: Path, tmp_path: Path) -> None:
+def test_an_opened_file_joins_what_is_chosen_for_another(
+    page: Page, workbook: Path, tmp_path: Path
+) -> None:
     other = tmp_path / "more.csv"
     other.write_text(f"id,text\nx,{MILK} again\ny,{FISH} again\n")
     open_table(page, workbook, 2)

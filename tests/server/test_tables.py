@@ -1,4 +1,4 @@
-"""Tables sent to the service: what there is to choose from, and what was chosen; paths as a tree."""
+"""Tables sent to the service: what there is to choose from, what was chosen; paths as a tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from depl.readers import read
 
 SHEETS = {
     "Cover": [["Extract of 2024"]],
-    "Books": [["Nr", "Title", "Abstract"], ["007", "Wine", "Of grapes"], ["008", "Milk", "Of cows"]],
+    "Books": [
+        ["Nr", "Title", "Abstract"],
+        ["007", "Wine", "Of grapes"],
+        ["008", "Milk", "Of cows"],
+    ],
     "Journals": [["ISSN", "Name", "Kind of thing"], ["0001-X", "Herring", "fish and nets"]],
     "Empty": [],
 }
@@ -44,13 +48,18 @@ def test_sheets_and_columns_to_choose_from(client, workbook: bytes):
         {"name": "Abstract", "example": "Of grapes"},
     ]
     other = post(client, "table/columns", workbook, sheet="Journals").json()
-    assert (other["sheet"], [x["name"] for x in other["columns"]]) == ("Journals", SHEETS["Journals"][0])
+    assert (other["sheet"], [x["name"] for x in other["columns"]]) == (
+        "Journals",
+        SHEETS["Journals"][0],
+    )
 
 
 def test_what_was_chosen_is_read(client, workbook: bytes):
     chosen = {"sheet": "Journals", "text": ["Name", "Kind of thing"], "id": "ISSN"}
     found = post(client, "table", workbook, **chosen).json()
-    assert [(x["id"], x["text"]) for x in found["documents"]] == [("0001-X", "Herring\nfish and nets")]
+    assert [(x["id"], x["text"]) for x in found["documents"]] == [
+        ("0001-X", "Herring\nfish and nets")
+    ]
     assert (found["text"], found["id"]) == (chosen["text"], "ISSN")
     together = post(client, "table", workbook, sheet="Books", text="Abstract,Title", id="").json()
     assert [x["text"] for x in together["documents"]] == ["Of grapes\nWine", "Of cows\nMilk"]
@@ -110,7 +119,13 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for j in range(4)
     ]
     data = read(rows)
-    columns = {"text": ["text"], "labels": ["category"], "id": "sku", "separator": "", "path": " > "}
+    columns = {
+        "text": ["text"],
+        "labels": ["category"],
+        "id": "sku",
+        "separator": "",
+        "path": " > ",
+    }
     folder = tmp_path_factory.mktemp("shop") / "run"
     fit(data.train, folder, columns={**columns, "merge": True})
     return folder

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:
+    from typer._click.core import Command as ClickCommand
     from typer._click.core import Context, Parameter
 
 
@@ -61,16 +62,16 @@ class Group(TyperGroup):
 
     def resolve_command(
         self, ctx: Context, args: list[str]
-    ) -> tuple[str | None, TyperCommand | None, list[str]]:
+    ) -> tuple[str | None, ClickCommand | None, list[str]]:
         """Find the command; where RUN was left out, its name stands in the place of the run."""
         run = ctx.params.get("run")
-        if run is not None and self.get_command(ctx, str(run)) is not None:
-            if self.get_command(ctx, args[0]) is None:
-                path = ctx.command_path.removesuffix(f" {run}")
-                ctx.fail(
-                    f"{str(run)!r} stands where the run folder belongs, which comes first: "
-                    f"{path} RUN {run} {' '.join(args)}"
-                )
+        forgotten = run is not None and self.get_command(ctx, str(run)) is not None
+        if forgotten and self.get_command(ctx, args[0]) is None:
+            path = ctx.command_path.removesuffix(f" {run}")
+            ctx.fail(
+                f"{str(run)!r} stands where the run folder belongs, which comes first: "
+                f"{path} RUN {run} {' '.join(args)}"
+            )
         return super().resolve_command(ctx, args)
 
     def get_params(self, ctx: Context) -> list[Parameter]:

@@ -127,7 +127,9 @@ def _print_keywords(card: LabelCard) -> None:
         _entry("keywords", f"none: {why}")
         return
     heaviest = card.keywords[0][1]
-    _entry("keywords", Text("how much each word speaks for the label: its weight in the SVM", "dim"))
+    _entry(
+        "keywords", Text("how much each word speaks for the label: its weight in the SVM", "dim")
+    )
     for term, weight in card.keywords:
         bar = "█" * max(1, round(_BAR * weight / heaviest))
         _entry("", Text.assemble(f"{term:<22}{weight:6.2f}  ", (bar, "cyan")))

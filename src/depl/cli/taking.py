@@ -85,18 +85,17 @@ def print_taken(taken: Taken, data: Dataset) -> None:
 
 
 def print_doubts(taken: Taken, data: Dataset) -> None:
-    """What speaks against learning from a table as it was read; said before anything long starts."""
+    """What speaks against learning from a table as it was read, before anything long starts."""
     documents = sum(map(len, data.splits.values()))
     columns = " + ".join(taken.columns.labels)
-    counts = sum(corpus.label_counts for corpus in data.splits.values())
-    alone = int((counts == 1).sum())
+    assigned = sum(corpus.Y.nnz for corpus in data.splits.values())
     if len(data.labels) == 1:
         _line(
             "check",
             f"every document has the label {data.labels[0].name!r}, so there is nothing to choose "
             f"from. Are the labels in another column than {columns}? --labels NAME",
         )
-    elif documents >= _SOME and alone == len(data.labels) == documents:
+    elif documents >= _SOME and assigned == len(data.labels) == documents:
         _line(
             "check",
             f"every document has a label of its own, so nothing can be learnt about any. Is "

@@ -23,7 +23,8 @@ def quality(report: Report) -> str:
     if _one_each(report):
         first = report.scores.get("P@1")
         place = "" if first is None else f", and for {first:.0f} % it is the first"
-        return f"for {found:.0f} % of the documents the label is among the first {k} suggestions{place}"
+        said = f"for {found:.0f} % of the documents the label is among the first {k} suggestions"
+        return said + place
     return (
         f"on average {right:.1f} of {k} suggestions are right, and {found:.0f} % of a document's "
         f"labels are among the first {k}"

@@ -165,10 +165,10 @@ class _Finder:
             return LIST
         for separator in SEPARATORS:
             share = sum(separator in cell.strip() for cell in cells) / len(cells)
-            if share >= (_COMMAS if separator == "," else _OFTEN):
-                # The steps of a path have commas, as in Clothing, Shoes > Shirts.
-                if separator != "," or not _within_paths(cells):
-                    return separator
+            # The steps of a path have commas, as in Clothing, Shoes > Shirts.
+            often = share >= (_COMMAS if separator == "," else _OFTEN)
+            if often and (separator != "," or not _within_paths(cells)):
+                return separator
         return ""
 
     def _of(self, role: Role) -> list[str]:

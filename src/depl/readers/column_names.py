@@ -50,7 +50,8 @@ _NAMES: dict[Role, str] = {
         id ids identifier identifiers docid documentid recordid articleid uid uuid guid key
         number nr no ppn idn doi mmsid oclc nummer kennung identifikator dokumentnummer
         datensatznummer sku ean gtin isbn issn asin itemid itemnumber productid productnumber
-        articlenumber partnumber artikelnummer artikelnr produktnummer bestellnummer zdbid identifiant numéro identificador número identificatore identificativo
+        articlenumber partnumber artikelnummer artikelnr produktnummer bestellnummer zdbid
+        identifiant numéro identificador número identificatore identificativo
         numero tunniste recordnumber accessionnumber signatur signature
     """,
 }

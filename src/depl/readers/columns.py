@@ -111,7 +111,9 @@ class Columns:
     def to_json(self) -> dict[str, Any]:
         """As plain values; without sheet and path, those of tables that have none."""
         found = asdict(self) | {"text": list(self.text), "labels": list(self.labels)}
-        return {name: value for name, value in found.items() if name not in ("sheet", "path") or value}
+        return {
+            name: value for name, value in found.items() if name not in ("sheet", "path") or value
+        }
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Columns:

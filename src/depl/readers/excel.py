@@ -106,13 +106,13 @@ def chosen_sheet(
         sizes = {name: _size(sheets[name]) for name in fitting}
         least = _A_TABLE * max(sizes.values(), default=0)
         wanted = next((name for name in fitting if sizes[name] >= least), "")
-    rows = sheets.get(wanted, [])
-    return {"name": wanted, "names": filled, "rows": _as_shown(rows, Path(path), wanted)}
+    shown = _as_shown(sheets.get(wanted, []), Path(path), wanted)
+    return {"name": wanted, "names": filled, "rows": shown}
 
 
 def _as_shown(rows: Rows, path: Path, sheet: str) -> Rows:
     """The rows, with the zeros that a spreadsheet shows before the numbers of codes."""
-    places = {number: cells for number, cells in rows}
+    places = dict(rows)
     try:
         for number, column, said in padded_cells(path, sheet):
             cells = places.get(number, [])

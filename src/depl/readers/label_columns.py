@@ -52,7 +52,7 @@ def find_label_columns(
 
     Examples
     --------
-    >>> rows = [{"Code": "0101", "Bezeichnung": "Pferde"}, {"Code": "0102", "Bezeichnung": "Rinder"}]
+    >>> rows = [{"Code": "01", "Bezeichnung": "Pferde"}, {"Code": "02", "Bezeichnung": "Rinder"}]
     >>> find_label_columns(["Code", "Bezeichnung"], rows)
     {'id': 'Code', 'name': 'Bezeichnung'}
     >>> find_label_columns(["a", "b"], [{"a": 1, "b": 2}]) is None

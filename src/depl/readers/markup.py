@@ -6,13 +6,17 @@ import html
 import re
 from html.parser import HTMLParser
 
-_BLOCKS = "p|br|div|li|ul|ol|dl|dt|dd|h[1-6]|table|thead|tbody|tr|td|th|hr|section|article|blockquote"
+_BLOCKS = (
+    "p|br|div|li|ul|ol|dl|dt|dd|h[1-6]|table|thead|tbody|tr|td|th|hr|section|article|blockquote"
+)
 _INLINE = "a|b|i|u|s|em|strong|span|small|big|sub|sup|font|center|img|code|pre|abbr|cite|label"
 _UNREAD = ("script", "style")
 # Only what is surely HTML: "<" may also compare numbers, or stand around an address.
 _TAG = re.compile(rf"</?(?:{_BLOCKS}|{_INLINE}|script|style)(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _BLOCK = re.compile(_BLOCKS)
-_ENTITY = re.compile(r"&(?:amp|nbsp|quot|lt|gt|apos|[aoueAOU](?:uml|acute|grave|circ)|szlig|#\d+|#x[0-9a-fA-F]+);")
+_ENTITY = re.compile(
+    r"&(?:amp|nbsp|quot|lt|gt|apos|[aoueAOU](?:uml|acute|grave|circ)|szlig|#\d+|#x[0-9a-fA-F]+);"
+)
 
 
 def without_markup(text: str) -> str:

@@ -80,7 +80,9 @@ def above(path: str, separator: str) -> str:
 
 def with_paths(dataset: Dataset, separator: str) -> Dataset:
     """The same with what is broader than each label, by its path."""
-    found = (replace(x, broader=tuple(filter(None, [above(x.id, separator)]))) for x in dataset.labels)
+    found = (
+        replace(x, broader=tuple(filter(None, [above(x.id, separator)]))) for x in dataset.labels
+    )
     labels = LabelSet(found)
     splits = {name: Corpus(x.ids, x.texts, x.Y, labels) for name, x in dataset.splits.items()}
     return replace(dataset, labels=labels, splits=splits)

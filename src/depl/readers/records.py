@@ -25,8 +25,8 @@ from depl.readers.fields import as_id_or, as_names, as_words
 from depl.readers.files import Source, format_of
 from depl.readers.jsonl import label_rows
 from depl.readers.lines import first_line
-from depl.readers.markup import without_markup
 from depl.readers.marc_corpus import MarcCorpus, is_marc
+from depl.readers.markup import without_markup
 from depl.readers.paths import as_written, find_path_separator, tidy_path
 from depl.readers.problems import Problems
 from depl.readers.rows import Row, convert, open_table

@@ -41,7 +41,7 @@ _SHORTEST = 4  # digits of a code in which points make no difference
 
 
 class Codes:
-    """Finds codes that are written otherwise: a spreadsheet took them for numbers, or without points.
+    """Finds codes that are written otherwise: as numbers by a spreadsheet, or without points.
 
     Parameters
     ----------

@@ -24,11 +24,11 @@ class Mask(NamedTuple):
     decimal: bool
 
     def shown(self, value: float) -> str | None:
-        """The number as a spreadsheet shows it; None for one that is not a code.
+        r"""The number as a spreadsheet shows it; None for one that is not a code.
 
         Examples
         --------
-        >>> mask = parse_mask(r"0000\\.00")
+        >>> mask = parse_mask(r"0000\.00")
         >>> mask.shown(10121), mask.shown(85171300), mask.shown(-1), mask.shown(0.5)
         ('0101.21', '851713.00', None, None)
         >>> parse_mask("0000.00").shown(101.2)
