@@ -91,7 +91,7 @@ def load(
     texts: dict[str, Sequence[str]] = {}
     marc: MarcCorpus | None = None
     known = list(known)
-    path = asked.path if asked.path is not None or kept is None else kept.path or ""
+    before = None if kept is None else kept.path or ""
     for split in splits:
         source = Source(layout.splits[split], problems, encoding=encoding)
         source.sheet, source.sheet_before = asked.sheet, kept.sheet if kept else None
@@ -118,7 +118,7 @@ def load(
     if marc is not None:
         taken.columns = marc.columns  # the vocabulary is known by now
     else:
-        taken.columns = replace(taken.columns, path=_tidy_paths(found, path))
+        taken.columns = replace(taken.columns, path=_tidy_paths(found, asked.path, before))
     if marc is not None and labels is None and not known:
         labels = marc.labels()
     names = _Names([row.label for row in labels] if labels is not None else known, taken, found)
@@ -202,17 +202,23 @@ def _one_by_one(
     return order, texts.texts()
 
 
-def _tidy_paths(found: dict[str, list[Document]], asked: str | None) -> str:
-    """Write the paths of all documents in one way; returns their separator, if they are paths."""
+def _tidy_paths(found: dict[str, list[Document]], asked: str | None, before: str | None) -> str:
+    """Write the paths of all documents in one way; returns their separator, if they are paths.
+
+    ``before`` is how they were written in what the run was made from.
+    """
     labels = {label for part in found.values() for document in part for label in document.labels}
-    separator = find_path_separator(labels) if asked is None else as_written(labels, asked.strip())
-    if separator.strip():
+    if asked is not None:
+        separator = as_written(labels, asked.strip()) if asked.strip() else ""
+    else:
+        separator = find_path_separator(labels) if before is None else before
+    if separator:
         for split, part in found.items():
             found[split] = [
                 document._replace(labels=[tidy_path(x, separator) for x in document.labels])
                 for document in part
             ]
-    return separator.strip() and separator
+    return separator
 
 
 def _digest(text: str) -> bytes:
