@@ -572,7 +572,7 @@ def test_labels_list_searches_names(fitted_run: Path):
     cards = records(depl_("labels", fitted_run, "list", "--search", "TRANSPORT", "--json"))
     assert {card["id"] for card in cards} == {"4512", "4523"}
     message = refused(CorpusError, "labels", fitted_run, "list", "--search", "zzz")
-    assert "No label name contains 'zzz'" in message
+    assert "No label name or id contains 'zzz'" in message
 
 
 def test_labels_show_prints_description_and_keywords(fitted_run: Path):

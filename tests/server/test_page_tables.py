@@ -15,6 +15,8 @@ pytest.importorskip("playwright.sync_api", reason="the page's tests need playwri
 import xlsxwriter
 from playwright.sync_api import Page, expect
 
+from depl.pipeline.fit import fit
+from depl.readers import read
 from depl.server.security import Access
 
 Opener = Callable[..., Page]
@@ -179,3 +181,31 @@ def test_the_numbers_of_keywords_are_for_the_expert_view(page: Page, address: st
     page.get_by_role("button", name="Expert view").click()
     expect(number).to_be_visible()
     expect(card).to_contain_text("its weight in the SVM")
+
+
+def test_codes_are_shown_beside_names_where_people_know_them(
+    visit: Opener, serving: Callable, tmp_path: Path
+) -> None:
+    goods = {"0101.21": "Breeding horses", "0402.10": "Milk powder", "2204.21": "Bottled wine"}
+    lines = [f"{code},{name}" for code, name in goods.items()]
+    (tmp_path / "codes.csv").write_text("\n".join(["Code,Name", *lines]))
+    rows = [{"text": f"{x} lot {i}", "code": c} for c, x in goods.items() for i in range(12)]
+    run = fit(read(rows, vocabulary=tmp_path / "codes.csv").train, tmp_path / "run").path
+    with serving(run, Access(local_writes=True)) as url:
+        page = visit(url)
+        page.get_by_label("Document", exact=True).fill("Milk powder for babies")
+        code = page.locator("#list .name .code").first
+        expect(code).to_have_text("0402.10")
+        expect(code).to_be_visible()
+        page.get_by_role("combobox", name="Add a label").fill("0101")
+        expect(page.get_by_role("option")).to_contain_text("Breeding horses 0101.21")
+        page.goto(f"{url}#labels")
+        page.get_by_role("searchbox", name="Search").fill("2204")
+        expect(page.locator("#rows > li")).to_have_count(1)
+        expect(page.locator("#rows li .row-head")).to_contain_text("Bottled wine 2204.21")
+
+
+def test_ids_that_nobody_knows_are_not_shown(page: Page) -> None:
+    page.get_by_label("Document", exact=True).fill(WINE)
+    expect(page.locator("#list .name").first).to_contain_text("wine")
+    expect(page.locator("#list .code")).to_have_count(0)

@@ -148,3 +148,36 @@ def test_paths_are_a_tree_with_all_that_is_above_them(connect, shop: Path):
     assert client.get("/v1/hierarchy?under=Cellar").status_code == 404
     label = client.get("/v1/labels/Home > Kitchen > Pans").json()
     assert label["broader"] == [{"id": "Home > Kitchen", "name": "Home > Kitchen"}]
+
+
+CODES = {"0101.21": "Breeding horses", "0402.10": "Milk powder", "2204.21": "Bottled wine"}
+
+
+@pytest.fixture(scope="module")
+def customs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose labels have codes and names."""
+    folder = tmp_path_factory.mktemp("customs")
+    lines = [f"{code},{name}" for code, name in CODES.items()]
+    (folder / "codes.csv").write_text("\n".join(["Code,Bezeichnung", *lines]))
+    rows = [{"text": f"{name} lot {i}", "code": x} for x, name in CODES.items() for i in range(9)]
+    data = read(rows, vocabulary=folder / "codes.csv")
+    return fit(data.train, folder / "run").path
+
+
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [("0402", ["0402.10"]), ("0402.1", ["0402.10"]), ("040210", ["0402.10"]), ("2", ["2204.21"])],
+)
+def test_codes_are_found_by_how_they_begin(connect, customs: Path, search: str, found: list[str]):
+    from depl.model.classifier import Classifier
+
+    model = Classifier.load(customs)
+    client = connect(model)
+    labels = client.get("/v1/labels", params={"search": search}).json()["labels"]
+    assert [x["id"] for x in labels] == found
+    assert client.get("/v1/info").json()["codes"] is True
+    assert model.labels[model.find("10121")].id == "0101.21"
+
+
+def test_ids_that_nobody_knows_are_no_codes(client):
+    assert client.get("/v1/info").json()["codes"] is False

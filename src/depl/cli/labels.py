@@ -27,6 +27,7 @@ from depl.cli.options import Json, JsonLines, LabelQuery, RunFolder
 from depl.core.errors import CorpusError
 
 if TYPE_CHECKING:
+    from depl.core.corpus import Label
     from depl.model.label_cards import LabelCard
 
 _NEAREST = 5  # labels like the one that is shown
@@ -46,7 +47,7 @@ def list_labels(
     context: typer.Context,
     search: Annotated[
         str,
-        typer.Option("--search", metavar="TEXT", help="Only labels whose name contains this."),
+        typer.Option("--search", metavar="TEXT", help="Only labels with this in name or id."),
     ] = "",
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="Show at most this many.")
@@ -64,10 +65,10 @@ def list_labels(
     found = [
         int(i)
         for i in order
-        if int(i) not in model.removed and wanted in model.labels[int(i)].name.casefold()
+        if int(i) not in model.removed and wanted in _searched(model.labels[int(i)])
     ]
     if not found:
-        raise CorpusError(f"No label name contains {search!r}; try a part of a word.")
+        raise CorpusError(f"No label name or id contains {search!r}; try a part of a word.")
     cards = [model.card(i) for i in found[:limit]]
     if as_json:
         for card in cards:
@@ -115,6 +116,10 @@ def show_label(context: typer.Context, query: LabelQuery, as_json: Json = False)
         _entry("similar", Text("how alike the labels are: 1 is the same, 0 nothing", "dim"))
     for label, similarity in nearest:
         _entry("", Text.assemble(f"{similarity:.2f}  ", label_text(label)))
+
+
+def _searched(label: Label) -> str:
+    return f"{label.name}\n{label.id}".casefold()
 
 
 def _print_keywords(card: LabelCard) -> None:

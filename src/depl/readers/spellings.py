@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
 # Invisible, and left behind by word processors: soft hyphen, zero-width space, byte order mark.
 _INVISIBLE = dict.fromkeys((0x00AD, 0x200B, 0xFEFF))
@@ -37,6 +38,7 @@ def sameness(name: str) -> str:
 
 _NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
 _CODE = re.compile(r"\d+([. -]\d+)*", re.ASCII)
+_KNOWN_CODE = re.compile(r"(?=.{1,16}$)[A-Z]{0,3}\d\w*([. /-]\w+)*", re.ASCII)
 _SHORTEST = 4  # digits of a code in which points make no difference
 
 
@@ -168,3 +170,23 @@ def lost_zeros(labels: Iterable[str]) -> bool:
         return False
     lengths = sorted({len(label.partition(".")[0]) for label in found})
     return len(lengths) == 2 and lengths[0] + 1 == lengths[1] and lengths[1] >= _SHORTEST
+
+
+def are_codes(ids: Iterable[str]) -> bool:
+    """Whether ids are codes that people know, such as tariff codes, and no numbers of a database.
+
+    They are short, and have zeros at the beginning, points, or letters before their digits.
+
+    Examples
+    --------
+    >>> are_codes(["0101.21", "2204.10"]), are_codes(["010121", "851713"]), are_codes(["J45.0"])
+    (True, True, True)
+    >>> are_codes(["2560", "161"]), are_codes(["wine", "oil"]), are_codes(["gnd:4005857-8"])
+    (False, False, False)
+    """
+    found = list(ids)
+    odd = (id for id in found if _KNOWN_CODE.fullmatch(id) is None)
+    if not found or next(islice(odd, len(found) // 20, None), None) is not None:  # one in twenty
+        return False
+    marked = sum("." in id or id[0].isalpha() for id in found)
+    return 2 * marked > len(found) or any(id[0] == "0" and len(id) > 1 for id in found)

@@ -171,6 +171,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         ],
         "parts": ["svm", "names", "name coverage", "whole names", "word neighbours", "characters"],
         "thresholds": {"precision 0.8": 0.439, "best F1": 0.393},
+        "codes": False,
         "writable": True,
     },
     "RunList": {

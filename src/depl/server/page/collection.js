@@ -1,6 +1,6 @@
 // The open documents as a list, each with its labels.
 
-import { $, count, debounced, h, plural, showTrouble, toast, wording } from "./dom.js";
+import { $, code, count, debounced, h, plural, showTrouble, toast, wording } from "./dom.js";
 import { service } from "./api.js";
 import { bandIcon } from "./bands.js";
 import { labelAll } from "./batches.js";
@@ -166,6 +166,7 @@ export class Collection {
         { class: decision ? "tag decided" : "tag" },
         decision ? h("span", { role: "img", "aria-label": decision, title: decision }, "✓") : bandIcon(band),
         name,
+        code({ id, name }),
         said === null ? null : h("span", { class: "number muted" }, said),
         !decision && fresh.has(id) ? h("b", { class: "fresh" }, "new") : null,
       );

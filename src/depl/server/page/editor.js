@@ -82,7 +82,7 @@ export class Editor {
       this.tables.remember(tables);
       const added = this.#desk.open(documents);
       if (!added) notes.push("What is in it was open already.");
-      else if (before && documents.length > 1) notes.push(`Added below the ${count(before)} that were open.`);
+      else if (before && documents.length > 1) notes.push(`Added below ${before === 1 ? "the one that was" : `the ${count(before)} that were`} open.`);
     }
     if (notes.length || refused.length) this.#complain([...notes, ...refused].join(" "));
     this.tables.askAbout(unclear);

@@ -1,8 +1,6 @@
 // The label set: search, browse by frequency band, and a page for each label.
 
-import {
-  $, aboutLabel, count, debounced, h, labelAddress, otherNameWith, plural, showTrouble, trainedOn,
-} from "./dom.js";
+import { $, aboutLabel, code, count, debounced, h, labelAddress, otherNameWith, plural, showTrouble, trainedOn } from "./dom.js";
 import { service } from "./api.js";
 import { allBands, bandIcon, bandOf, levelOf } from "./bands.js";
 import { readable } from "./editor.js";
@@ -239,7 +237,7 @@ function row(label) {
   const seen = plural(label.training_documents, "document");
   const head = [
     bandIcon(label.band),
-    h("a", { href: labelAddress(label.id) }, label.name),
+    h("a", { href: labelAddress(label.id) }, label.name, code(label)),
     h("span", { class: "muted number" }, seen),
   ];
   const others = [otherNameWith(label, searched), ...label.alt_names].filter(Boolean);
@@ -281,7 +279,7 @@ function nearest(label) {
   const block = h("section", {}, h("h3", {}, "Similar labels", label.nearest.length ? meaning : null));
   if (!label.nearest.length) block.append(h("p", { class: "muted" }, "No similar labels."));
   const line = (other) => {
-    const link = h("a", { href: labelAddress(other.id) }, other.name);
+    const link = h("a", { href: labelAddress(other.id) }, other.name, code(other));
     const similar = h("span", { class: "number muted expert-only" }, other.similarity.toFixed(2));
     return h("li", {}, bandIcon(other.band), link, similar);
   };

@@ -1,6 +1,6 @@
 // The hierarchy of labels as a tree, loaded level by level as it is opened.
 
-import { $, count, h, labelAddress, plural, showTrouble } from "./dom.js";
+import { $, code, count, h, labelAddress, plural, showTrouble } from "./dom.js";
 import { service } from "./api.js";
 import { bandIcon } from "./bands.js";
 
@@ -100,7 +100,7 @@ export class Tree {
       { class: "branch" },
       h("span", { class: parent ? "twig" : "leaf", "aria-hidden": "true" }),
       label.known ? bandIcon(label.band) : null,
-      h("span", { class: "name" }, label.short),
+      h("span", { class: "name" }, label.short, label.known ? code(label) : null),
       h("span", { class: "muted number" }, [below, documents].filter(Boolean).join(" · ")),
     );
     return h("li", about, row);
