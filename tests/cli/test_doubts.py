@@ -121,3 +121,19 @@ def test_reports_in_sentences_where_each_document_has_one_label():
     assert len(summary(one)) == 1
     several = Report("", 9, 9, (1, 5), {"P@1": 80.0, "P@5": 30.0, "R@5": 90.0}, bands, (), (1, 1))
     assert quality(several).startswith("on average 1.5 of 5 suggestions are right")
+
+
+def test_of_several_sheets_another_may_be_read(tmp_path: Path):
+    import xlsxwriter
+
+    path = tmp_path / "goods.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        for name in ("2023", "2024"):
+            sheet = book.add_worksheet(name)
+            sheet.write_row(0, 0, ["Description", "Code"])
+            for i in range(1, 40):
+                sheet.write_row(i, 0, [f"goods of kind {i} in {name}", CODES[i % 3]])
+    assert "sheet '2023' (not read: 2024) sheets --sheet NAME reads another one" in said(
+        "info", path
+    )
+    assert "reads another one" not in said("info", path, "--sheet", "2024")

@@ -131,7 +131,7 @@ def fit(
             encoding=encoding,
         )
         if taken is not None:
-            print_taken(taken, data)
+            print_taken(taken, data, chosen=sheet is not None)
             print_doubts(taken, data)
         train, aside = data.train, None
         if not no_holdout and split_names(corpus, format) == ["train"]:

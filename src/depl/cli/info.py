@@ -73,7 +73,7 @@ def info(
             encoding=encoding,
         )
     if taken is not None:
-        print_taken(taken, data)
+        print_taken(taken, data, chosen=sheet is not None)
         print_doubts(taken, data)
     facts = _corpus_facts(data)
     if as_json:

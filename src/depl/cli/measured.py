@@ -105,7 +105,7 @@ def read_measured(
         encoding=encoding,
     )
     if taken is not None:
-        print_taken(taken, data)
+        print_taken(taken, data, chosen=columns.sheet is not None)
     [corpus] = data.splits.values()  # whatever the split was called
     name = path.resolve().name
     if table:

@@ -35,14 +35,19 @@ def concepts(path: Path | None, language: str | None) -> Vocabulary | None:
     return None if path is None else read_vocabulary(path, language)
 
 
-def print_taken(taken: Taken, data: Dataset) -> None:
-    """The table, its columns, what became of its rows, and the spellings that are one label."""
+def print_taken(taken: Taken, data: Dataset, *, chosen: bool = False) -> None:
+    """The table, its columns, what became of its rows, and the spellings that are one label.
+
+    ``chosen`` is whether somebody has named the sheet.
+    """
     from depl.readers.fields import MARKS
     from depl.readers.records import COPY
     from depl.readers.spellings import lost_zeros
 
     columns = taken.columns
     err.print(f"[bold]{escape(taken.name)}[/]  {escape(taken.described)}")
+    if " (not read: " in taken.described and not chosen:
+        _line("sheets", "--sheet NAME reads another one")
     _line("text", columns.text_said)
     _line("labels", columns.labels_said)
     _line("id", columns.id or "none: rows are numbered")

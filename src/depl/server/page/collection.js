@@ -114,7 +114,8 @@ export class Collection {
     const words = $("documents-search").value.toLowerCase().split(/\s+/).filter(Boolean);
     const has = (one) => {
       if (!words.length) return true;
-      const names = (one.labels ? this.#suggest.taken(one) : []).map(({ name }) => name);
+      const taken = one.labels ? this.#suggest.taken(one) : [];
+      const names = taken.map(({ id, name }) => `${name}\n${id}`);
       const all = `${one.name}\n${one.text}\n${names.join("\n")}`.toLowerCase();
       return words.every((word) => all.includes(word));
     };
