@@ -64,7 +64,7 @@ def choose(
         text = find.text({*labels, *filter(None, [id])})
     elif not asked.text and len(text) < len(kept.text):
         # Some are called otherwise here: what the names tell is better than half of the text.
-        named = find.named_text({*labels, *filter(None, [id])})
+        named = find.named_text({*labels, *filter(None, [id]), *find.there([kept.id])})
         text = named if set(text) < set(named) else text
     if id is None and asked.id != "":
         id = next(iter(find.there([kept.id])), None) or find.id({*labels, *text}, text)
