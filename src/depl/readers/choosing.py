@@ -60,11 +60,12 @@ def choose(
         )
     if not labels and labelled:
         labels = find.labels({*text, *filter(None, [id])})
+    known = {*labels, *filter(None, [id]), *find.there([kept.id])}
     if not text:
-        text = find.text({*labels, *filter(None, [id])})
+        text = find.text(known)
     elif not asked.text and len(text) < len(kept.text):
         # Some are called otherwise here: what the names tell is better than half of the text.
-        named = find.named_text({*labels, *filter(None, [id]), *find.there([kept.id])})
+        named = find.named_text(known)
         text = named if set(text) < set(named) else text
     if id is None and asked.id != "":
         id = next(iter(find.there([kept.id])), None) or find.id({*labels, *text}, text)
