@@ -572,7 +572,7 @@ def test_labels_list_searches_names(fitted_run: Path):
     cards = records(depl_("labels", fitted_run, "list", "--search", "TRANSPORT", "--json"))
     assert {card["id"] for card in cards} == {"4512", "4523"}
     message = refused(CorpusError, "labels", fitted_run, "list", "--search", "zzz")
-    assert "No label name contains 'zzz'" in message
+    assert "No label name or id contains 'zzz'" in message
 
 
 def test_labels_show_prints_description_and_keywords(fitted_run: Path):
@@ -584,10 +584,12 @@ def test_labels_show_prints_description_and_keywords(fitted_run: Path):
     assert "6 in training" in text
     assert card.description in text
     lines = text.splitlines()[4:]
+    assert "how much each word speaks for the label" in lines.pop(0)
     shown = [line.split()[-3:-1] for line in lines[: len(card.keywords)]]
     assert shown == [[term, f"{weight:.2f}"] for term, weight in card.keywords]
-    like = [line.split()[-1] for line in lines[len(card.keywords) :]]
+    like = [line.split()[-1] for line in lines[len(card.keywords) + 1 :]]
     assert like == [model.labels[i].id for i, _ in model.nearest_labels(0, 5)]
+    assert not like or "1 is the same, 0 nothing" in lines[len(card.keywords)]
     rail = depl_("labels", fitted_run, "show", "rail transport").stdout
     assert "air transport 4512" in " ".join(rail.split())
 

@@ -352,7 +352,22 @@ def test_command_gives_json_for_machines(fitted_run, model):
 def test_command_says_which_parts_do_not_suggest_the_label(fitted_run):
     said = told(fitted_run, "xyzzy", "--label", "bee-keeping")
     assert "not among the suggestions" in said
-    assert said.count("does not suggest it") == 6
+    [line] = [line for line in said.splitlines() if "not suggested by" in line]
+    assert line.split("not suggested by ")[1].split(", ") == [
+        part["name"]
+        for part in json.loads(told(fitted_run, "xyzzy", "--label", "bee-keeping", "--json"))[
+            "parts"
+        ]
+        if part["rank"] is None
+    ]
+
+
+def test_command_says_what_its_numbers_are_and_only_of_those_that_are_there(fitted_run):
+    legend = told(fitted_run, TEXT, "-k", 2).partition("What the numbers are:")[2]
+    heads = [line.split()[0] for line in legend.strip().splitlines()]
+    assert heads == ["parts", "keywords", "name", "neighbours"]
+    bare = told(fitted_run, TEXT, "--neighbours", 0).partition("What the numbers are:")[2]
+    assert "neighbours" not in bare
 
 
 def test_long_texts_are_shown_around_their_matches(fitted_run):

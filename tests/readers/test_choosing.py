@@ -74,7 +74,8 @@ def test_an_id_that_repeats_is_none():
         (["['a', 'b']", "['c']"], LIST),
         ([["a", "b"], ["c"]], LIST),
         (["Wine", "Oil, green", "Zinc", "Tin", "Lead"], ""),
-        ([17, 18], LIST),
+        ([17, 18], ""),
+        ([17, [18, 19]], LIST),
         ([None, ""], ""),
     ],
 )
@@ -122,8 +123,8 @@ def test_what_was_taken_before_is_taken_where_it_is_there():
     kept = Columns(("Titel", "Abstract"), ("Schlagwörter",), "PPN", "|", merge=False)
     new = table(PPN=["1"], TITEL=["x"], text=["y"], tags=["a;b"])
     assert choose("t", new, Columns(), kept=kept, labelled=False) == Columns(
-        ("TITEL",), (), "PPN", "|", merge=False
-    )
+        ("TITEL", "text"), (), "PPN", "|", merge=False
+    )  # the abstract has another name here
     assert choose("t", new, Columns(), kept=kept).labels == ("tags",)
 
 
@@ -139,3 +140,27 @@ def test_a_missing_column_is_said_with_the_nearest_and_all():
         choose("t.csv", table(n=[1, 2]), Columns(), labelled=False)
     with pytest.raises(ConfigError, match="--text takes the name of a column"):
         Columns.asked(text=" ")
+
+
+def test_what_was_the_id_before_is_no_text():
+    kept = Columns(("Inhalt",), (), "Titel")
+    new = table(Titel=["a", "b"], Abstract=[PROSE, PROSE])
+    assert choose("t", new, Columns(), kept=kept, labelled=False).text == ("Abstract",)
+
+
+def test_an_empty_id_numbers_the_rows():
+    new = table(id=["a", "b"], text=[PROSE, PROSE])
+    assert choose("t", new, Columns(), labelled=False).id == "id"
+    assert choose("t", new, Columns(id=""), labelled=False).id is None
+
+
+@pytest.mark.parametrize("there", [("Titel",), ("Abstract",)])
+def test_half_of_the_text_of_a_run_is_completed_by_names_alone(there: tuple[str, ...]):
+    kept = Columns(("Titel", "Abstract"), ("Thema",))
+    columns = {there[0]: ["a b"] * 2, "Beschreibung": [PROSE] * 2, "Bemerkung": [PROSE] * 2}
+    found = choose("t", table(**columns), Columns(), kept=kept, labelled=False)
+    assert found.text == (*there, "Beschreibung")
+    asked = choose("t", table(**columns), Columns(there), kept=kept, labelled=False)
+    assert asked.text == there
+    lone = choose("t", table(Titel=["a"], Bemerkung=[PROSE]), Columns(), kept=kept, labelled=False)
+    assert lone.text == ("Titel",)

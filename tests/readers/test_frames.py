@@ -102,7 +102,7 @@ def test_rows_without_text_or_labels_are_left_out():
         (["wine"], "A row must be a dict; got 'wine'"),
         ({"tests": ROWS}, "names train, dev and test; got 'tests'"),
         ({"train": ROWS, "test": "x"}, "Cannot read documents from str"),
-        (pd.DataFrame({"a": []}), "no usable document|Which column"),
+        (pd.DataFrame({"a": []}), "There is no record in the table"),
     ],
 )
 def test_what_is_no_table_is_refused(given, message):

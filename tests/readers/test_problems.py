@@ -134,7 +134,11 @@ def test_label_without_a_name_goes_by_its_id_when_skipping(folder: Path):
 
 
 def test_wrong_label_rows_are_left_out(folder: Path):
-    rows = ['{"name": "x"}', '{"id": "c", "name": 3}', '{"id": "d", "name": "d", "alt_names": "e"}']
+    rows = [
+        '{"name": "x"}',
+        '{"id": "c", "name": {"en": 3}}',
+        '{"id": "d", "name": "d", "alt_names": "e"}',
+    ]
     (folder / "labels.jsonl").write_text(LABELS + "\n".join(rows))
     assert "wrong type: 3 found\n    labels.jsonl:3  id is None" in refusal(folder)
     assert read(folder, on_error="skip").labels.ids == ["a", "b"]

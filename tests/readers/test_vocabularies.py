@@ -148,7 +148,8 @@ def test_a_table_of_labels_is_a_vocabulary(tmp_path: Path):
         ("v.ttl", "<http://a> <http://b> <http://c> .", "none says that something is a skos:Con"),
         ("v.ttl.gz", "not compressed", "cannot be read"),
         ("v.pdf", "", "no vocabulary that depl reads"),
-        ("v.csv", "a,b\n1,2\n", "cannot be read as a table of labels"),
+        ("v.csv", "a,b\n1,2\n", "Call them id and name in the first row"),
+        ("v.csv", "id,name\n", "cannot be read as a table of labels:\nit holds none"),
         ("v.jsonld", '{"@context": "https://example.org/c"}', "depl fetches nothing"),
     ],
 )

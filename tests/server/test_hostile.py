@@ -206,3 +206,13 @@ def test_changing_a_model_that_has_no_folder_is_refused(connect, model):
     answer = client.post("/v1/reload", headers={"Authorization": "Bearer t"})
     assert answer.status_code == 500
     assert "no run folder" in answer.json()["error"]["message"]
+
+
+def test_a_client_that_is_gone_is_no_failure_of_the_service():
+    from fastapi import HTTPException, Request
+
+    from depl.server.problems import CLIENT_GONE, as_problem
+
+    request = Request({"type": "http", "path": "/v1/predict"})
+    answer = as_problem(request, HTTPException(CLIENT_GONE, "The client closed the connection."))
+    assert answer.status_code == CLIENT_GONE

@@ -205,7 +205,7 @@ def test_several_files_are_stepped_through_and_saved_together(
     slide(page, 50)
     with page.expect_download() as table:
         page.get_by_role("button", name="Download CSV").click()
-    rows = list(csv.DictReader(Path(table.value.path()).read_text().splitlines()))
+    rows = list(csv.DictReader(Path(table.value.path()).read_text("utf-8-sig").splitlines()))
     assert {x["document"] for x in rows} == {"wine.txt", "latin.md", "'=fish.html"}
     assert [x["id"] for x in rows if x["document"] == "wine.txt"] == ["2560", "17"]
     assert all(float(x["probability"]) >= 0.5 for x in rows)

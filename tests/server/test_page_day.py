@@ -90,7 +90,7 @@ def test_what_was_decided_is_in_the_list_in_files_and_in_the_review(
     assert not any(x.startswith("wine") for x in chips(page, "w-1"))
     with page.expect_download() as saved:
         page.get_by_role("button", name="Download all as CSV").click()
-    rows = list(csv.DictReader(Path(saved.value.path()).read_text().splitlines()))
+    rows = list(csv.DictReader(Path(saved.value.path()).read_text("utf-8-sig").splitlines()))
     decided = {x["name"]: x["decision"] for x in rows if x["document"] == "w-1"}
     assert decided["customs duty"] == "accepted"
     assert decided["bee-keeping"] == "added"

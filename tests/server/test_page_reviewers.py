@@ -224,10 +224,8 @@ def test_workbooks_are_opened_on_the_page(visit: Opener, address: str, tmp_path:
     expect(page.locator("#toast")).to_contain_text("not a spreadsheet that can be opened")
     (tmp_path / "codes.csv").write_text("A,B\n1,2\n3,4\n")
     page.set_input_files("#files", [tmp_path / "codes.csv"])
-    expect(page.locator("#toast")).to_contain_text(
-        "Which column of codes.csv has the text? Neither names nor contents show it: call the "
-        "column “text” in the file, and open it again. Its columns are: A, B."
-    )
+    dialog = page.get_by_role("dialog", name="How to read codes.csv")
+    expect(dialog).to_contain_text("Nothing shows which column has the text. Choose it:")
     page.evaluate("indexedDB.deleteDatabase('depl')")
 
 

@@ -90,7 +90,7 @@ def test_a_table_becomes_a_list_of_documents_with_their_labels(page: Page, table
     page.get_by_role("searchbox", name="Search").fill("")
     with page.expect_download() as saved:
         page.get_by_role("button", name="Download all as CSV").click()
-    found = list(csv.DictReader(Path(saved.value.path()).read_text().splitlines()))
+    found = list(csv.DictReader(Path(saved.value.path()).read_text("utf-8-sig").splitlines()))
     assert [x["document"] for x in found if x["rank"] == "1"] == ["w-1", "f-2", "m-3"]
     page.get_by_role("link", name="f-2").click()
     expect(page.locator("#text")).to_have_value(ROWS[1][1])

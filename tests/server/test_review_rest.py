@@ -159,4 +159,9 @@ def test_the_hierarchy_is_browsed_level_by_level(connect: Callable, tree: Classi
 
 
 def test_a_flat_label_set_has_no_hierarchy(client) -> None:
-    assert client.get("/v1/hierarchy").json() == {"total": 0, "alone": 12, "labels": []}
+    assert client.get("/v1/hierarchy").json() == {
+        "total": 0,
+        "alone": 12,
+        "above": "",
+        "labels": [],
+    }

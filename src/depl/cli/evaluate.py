@@ -29,6 +29,7 @@ from depl.cli.options import (
     LabelSeparator,
     Language,
     OnError,
+    PathSeparator,
     Sheet,
     Split,
     TextColumns,
@@ -60,6 +61,7 @@ def evaluate(
     labels: LabelColumns = None,
     id: IdColumn = None,
     label_separator: LabelSeparator = None,
+    path_separator: PathSeparator = None,
     labels_as_they_are: LabelsAsTheyAre = False,
     vocabulary: VocabularyFile = None,
     language: Language = None,
@@ -108,7 +110,9 @@ def evaluate(
     from depl.run.folder import Run
 
     merge = not labels_as_they_are
-    columns = Columns.asked(text, labels, id, label_separator, merge=merge, sheet=sheet)
+    columns = Columns.asked(
+        text, labels, id, label_separator, merge=merge, sheet=sheet, path=path_separator
+    )
     ks = cut_offs(k)
     A, B = propensities(propensity)
     own = Run(paths[-1]).has_manifest or len(paths) == 1

@@ -10,7 +10,7 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from depl.cli.console import count, label_text, named, out, print_json
+from depl.cli.console import count, label_text, named, out, print_entry, print_json
 from depl.cli.options import Json, RunFolder
 from depl.cli.text_argument import TextSource, read_text
 
@@ -25,6 +25,7 @@ _WHOLE = 700  # characters; shorter texts are shown whole
 _PASSAGES = 3
 _NAME = 16  # how wide the names of parts are at least
 _OPENING = 90  # characters of a neighbour's text
+_OF_PARTS = "score and rank by this part alone; + in favour or - against, in log-odds"
 
 
 def explain(
@@ -66,6 +67,23 @@ def explain(
         if i:
             out.print()
         _print(explanation, text)
+    legend = list(_legend(found))
+    if legend:
+        out.print("\n[dim]What the numbers are:[/]")
+    for head, said in legend:
+        print_entry(out, f"  {head:<{_MARGIN - 2}}", Text(said, "dim"))
+
+
+def _legend(found: Sequence[Explanation]) -> Iterator[tuple[str, str]]:
+    """What the numbers of the sections are, once for all explanations."""
+    said = {
+        "parts": (any(e.parts for e in found), _OF_PARTS),
+        "keywords": (any(e.keywords for e in found), "what each word adds to the svm score"),
+        "name": (any(e.name_words for e in found), "what each word adds to the name's similarity"),
+        "neighbours": (any(e.neighbours for e in found), "similarity: 1 is the same, 0 nothing"),
+    }
+    shown = {head: words for head, (there, words) in said.items() if there}
+    yield from shown.items()
 
 
 def _print(e: Explanation, text: str) -> None:
@@ -86,9 +104,14 @@ def _rows(e: Explanation, text: str) -> Iterator[tuple[str, Text]]:
         if others:
             yield head, Text(named(others))
     longest = max((abs(part.contribution) for part in e.parts), default=0.0)
-    width = 1 + max((len(part.name) for part in e.parts), default=0)
-    for i, part in enumerate(e.parts):
-        yield "parts" if i == 0 else "", _part(part, longest, max(_NAME, width))
+    ranked = [part for part in e.parts if part.rank is not None and part.score is not None]
+    silent = [part.name for part in e.parts if part not in ranked]
+    width = max([_NAME, *(1 + len(part.name) for part in ranked)])
+    lines = [_part(part, longest, width) for part in ranked]
+    if silent:
+        lines.append(Text(f"not suggested by {', '.join(silent)}", "dim"))
+    for i, line in enumerate(lines):
+        yield "parts" if i == 0 else "", line
     yield from _matched("keywords", e.keywords)
     if e.svm is not None:
         s = e.svm
@@ -114,11 +137,10 @@ def _status(e: Explanation) -> Text:
 
 def _part(part: Share, longest: float, width: int) -> Text:
     name = f"{part.name:<{width}}"
-    if part.rank is None or part.score is None:
-        return Text(f"{name}does not suggest it", "dim")
     bar = "█" * round(_BAR * abs(part.contribution) / longest) if longest else ""
     colour = "cyan" if part.contribution >= 0 else "red"
-    said = f"{name}score {part.score:6.2f}  rank {part.rank:>3}  {part.contribution:+6.2f}"
+    score = 0.0 if part.score is None else part.score
+    said = f"{name}score {score:6.2f}  rank {part.rank:>3}  {part.contribution:+6.2f}"
     return Text.assemble(said, "  ", (bar, colour))
 
 

@@ -74,7 +74,9 @@ def add(
 
     if not (accept or reject or missing):
         raise CorpusError(
-            "There is nothing to keep: give --accept, --reject or --add with a label."
+            "There is nothing to keep: say which labels of this document are right with --accept "
+            "LABEL, wrong with --reject LABEL, or missing with --add LABEL. For a whole table of "
+            "documents, use the page: depl serve RUN --allow-writes."
         )
     text = read_text(source)
     model = Classifier.load(context.obj)

@@ -23,12 +23,13 @@ from depl.cli.options import (
     Language,
     OnError,
     Overrides,
+    PathSeparator,
     Ray,
     Sheet,
     TextColumns,
     VocabularyFile,
 )
-from depl.cli.taking import concepts, print_taken
+from depl.cli.taking import concepts, print_doubts, print_taken
 from depl.core.errors import ConfigError
 from depl.run.recipes import RECIPES
 
@@ -56,6 +57,7 @@ def fit(
     labels: LabelColumns = None,
     id: IdColumn = None,
     label_separator: LabelSeparator = None,
+    path_separator: PathSeparator = None,
     labels_as_they_are: LabelsAsTheyAre = False,
     vocabulary: VocabularyFile = None,
     language: Language = None,
@@ -114,7 +116,9 @@ def fit(
     settings = Config.load(config, overrides or [])  # before any long work: mistakes show at once
     refuse_unknown(until, redo_from)
     merge = not labels_as_they_are
-    columns = Columns.asked(text, labels, id, label_separator, merge=merge, sheet=sheet)
+    columns = Columns.asked(
+        text, labels, id, label_separator, merge=merge, sheet=sheet, path=path_separator
+    )
 
     def read() -> Documents:
         data, taken = read_records(
@@ -127,7 +131,8 @@ def fit(
             encoding=encoding,
         )
         if taken is not None:
-            print_taken(taken, data)
+            print_taken(taken, data, chosen=sheet is not None)
+            print_doubts(taken, data)
         train, aside = data.train, None
         if not no_holdout and split_names(corpus, format) == ["train"]:
             train, aside = set_aside(data.train)

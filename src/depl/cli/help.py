@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:
+    from typer._click.core import Command as ClickCommand
     from typer._click.core import Context, Parameter
 
 
@@ -58,6 +59,20 @@ class Group(TyperGroup):
         if not ctx.args and not ctx._protected_args:
             ctx.fail(f"Missing command: give one of {', '.join(self.list_commands(ctx))}.")
         return super().invoke(ctx)
+
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, ClickCommand | None, list[str]]:
+        """Find the command; where RUN was left out, its name stands in the place of the run."""
+        run = ctx.params.get("run")
+        forgotten = run is not None and self.get_command(ctx, str(run)) is not None
+        if forgotten and self.get_command(ctx, args[0]) is None:
+            path = ctx.command_path.removesuffix(f" {run}")
+            ctx.fail(
+                f"{str(run)!r} stands where the run folder belongs, which comes first: "
+                f"{path} RUN {run} {' '.join(args)}"
+            )
+        return super().resolve_command(ctx, args)
 
     def get_params(self, ctx: Context) -> list[Parameter]:
         """All parameters, ``--help`` included."""

@@ -19,11 +19,12 @@ from depl.cli.options import (
     LabelSeparator,
     Language,
     OnError,
+    PathSeparator,
     Sheet,
     TextColumns,
     VocabularyFile,
 )
-from depl.cli.taking import concepts, print_taken
+from depl.cli.taking import concepts, print_doubts, print_taken
 
 if TYPE_CHECKING:
     from depl.core.corpus import Dataset
@@ -40,6 +41,7 @@ def info(
     labels: LabelColumns = None,
     id: IdColumn = None,
     label_separator: LabelSeparator = None,
+    path_separator: PathSeparator = None,
     labels_as_they_are: LabelsAsTheyAre = False,
     vocabulary: VocabularyFile = None,
     language: Language = None,
@@ -58,7 +60,9 @@ def info(
         _run_info(Run.open(path), as_json=as_json)
         return
     merge = not labels_as_they_are
-    columns = Columns.asked(text, labels, id, label_separator, merge=merge, sheet=sheet)
+    columns = Columns.asked(
+        text, labels, id, label_separator, merge=merge, sheet=sheet, path=path_separator
+    )
     with progress():
         data, taken = read_records(
             path,
@@ -69,7 +73,8 @@ def info(
             encoding=encoding,
         )
     if taken is not None:
-        print_taken(taken, data)
+        print_taken(taken, data, chosen=sheet is not None)
+        print_doubts(taken, data)
     facts = _corpus_facts(data)
     if as_json:
         print_json(facts)

@@ -27,6 +27,7 @@ from depl.cli.options import Json, JsonLines, LabelQuery, RunFolder
 from depl.core.errors import CorpusError
 
 if TYPE_CHECKING:
+    from depl.core.corpus import Label
     from depl.model.label_cards import LabelCard
 
 _NEAREST = 5  # labels like the one that is shown
@@ -46,7 +47,7 @@ def list_labels(
     context: typer.Context,
     search: Annotated[
         str,
-        typer.Option("--search", metavar="TEXT", help="Only labels whose name contains this."),
+        typer.Option("--search", metavar="TEXT", help="Only labels with this in name or id."),
     ] = "",
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="Show at most this many.")
@@ -64,10 +65,10 @@ def list_labels(
     found = [
         int(i)
         for i in order
-        if int(i) not in model.removed and wanted in model.labels[int(i)].name.casefold()
+        if int(i) not in model.removed and wanted in _searched(model.labels[int(i)])
     ]
     if not found:
-        raise CorpusError(f"No label name contains {search!r}; try a part of a word.")
+        raise CorpusError(f"No label name or id contains {search!r}; try a part of a word.")
     cards = [model.card(i) for i in found[:limit]]
     if as_json:
         for card in cards:
@@ -111,9 +112,14 @@ def show_label(context: typer.Context, query: LabelQuery, as_json: Json = False)
     _entry("documents", f"{card.training_documents:,} in training")
     _entry("description", card.description)
     _print_keywords(card)
-    for i, (label, similarity) in enumerate(nearest):
-        head = "similar" if i == 0 else ""
-        _entry(head, Text.assemble(f"{similarity:.2f}  ", label_text(label)))
+    if nearest:
+        _entry("similar", Text("how alike the labels are: 1 is the same, 0 nothing", "dim"))
+    for label, similarity in nearest:
+        _entry("", Text.assemble(f"{similarity:.2f}  ", label_text(label)))
+
+
+def _searched(label: Label) -> str:
+    return f"{label.name}\n{label.id}".casefold()
 
 
 def _print_keywords(card: LabelCard) -> None:
@@ -126,10 +132,12 @@ def _print_keywords(card: LabelCard) -> None:
         _entry("keywords", f"none: {why}")
         return
     heaviest = card.keywords[0][1]
-    for i, (term, weight) in enumerate(card.keywords):
+    _entry(
+        "keywords", Text("how much each word speaks for the label: its weight in the SVM", "dim")
+    )
+    for term, weight in card.keywords:
         bar = "█" * max(1, round(_BAR * weight / heaviest))
-        head = "keywords" if i == 0 else ""
-        _entry(head, Text.assemble(f"{term:<22}{weight:6.2f}  ", (bar, "cyan")))
+        _entry("", Text.assemble(f"{term:<22}{weight:6.2f}  ", (bar, "cyan")))
 
 
 def _entry(head: str, body: Text | str) -> None:

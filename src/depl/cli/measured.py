@@ -66,7 +66,8 @@ def said_unknown(aside: Corpus, unknown: Sequence[int]) -> str:
     missed = counts[list(unknown)]
     carried, labels = int((missed > 0).sum()), count(int((counts > 0).sum()), "label")
     return (
-        f"{carried:,} of the {labels} of these documents are on no training document. New "
+        f"{carried:,} of the {labels} of these documents "
+        f"{'is' if carried == 1 else 'are'} on no training document. New "
         f"documents will have such labels too, so they count as missed ({int(missed.sum()):,} of "
         f"{int(counts.sum()):,} assignments)"
     )
@@ -104,7 +105,7 @@ def read_measured(
         encoding=encoding,
     )
     if taken is not None:
-        print_taken(taken, data)
+        print_taken(taken, data, chosen=columns.sheet is not None)
     [corpus] = data.splits.values()  # whatever the split was called
     name = path.resolve().name
     if table:

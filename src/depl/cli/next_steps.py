@@ -54,7 +54,7 @@ def _print_quality(run: Path, aside: Corpus) -> None:
 
     model = Classifier.load(run)
     unknown = taken_as_unknown(model)
-    report = api.evaluate(model, aside, ks=(_K,), unknown=unknown)
+    report = api.evaluate(model, aside, ks=(1, _K), unknown=unknown)
     err.print(f"\nOn the {count(len(aside), 'document')} set aside: {quality(report)}.")
     if unknown:
         err.print(f"{said_unknown(aside, unknown)}.")

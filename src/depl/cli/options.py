@@ -48,6 +48,15 @@ LabelSeparator = Annotated[
         "newline, tab and none (a cell is one label); detected by default.",
     ),
 ]
+PathSeparator = Annotated[
+    str | None,
+    typer.Option(
+        "--path-separator",
+        metavar="TEXT",
+        help="What separates the steps of labels that are paths (Home > Bath > Towels), or none; "
+        "detected by default.",
+    ),
+]
 LabelsAsTheyAre = Annotated[
     bool,
     typer.Option(

@@ -23,6 +23,7 @@ from depl.cli.predicted import (
     quiet_at_closed_pipe,
     sum_up,
     tell,
+    warn_of_zeros,
 )
 from depl.core.errors import ConfigError, CorpusError
 
@@ -237,6 +238,8 @@ def predict(
         if target is not None:
             target.finish()
     sum_up(documents, n_documents, left_out, output)
+    if excel and output is not None and format_of(output) in ("csv", "tsv"):
+        warn_of_zeros(output, model.labels)
 
 
 def _ids_tell_something(run: Path) -> bool:

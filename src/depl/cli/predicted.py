@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from depl.core.errors import CorpusError
 _OPENING = 72  # characters of a text
 
 if TYPE_CHECKING:
+    from depl.core.corpus import LabelSet
     from depl.readers.columns import Columns
     from depl.readers.document import Document
     from depl.readers.documents import Documents
@@ -33,6 +35,17 @@ def tell(name: str, described: str, columns: Columns) -> None:
     if columns.text != ("text",):
         said = f"{name}: {described}; text: {columns.text_said}; id: {columns.id or 'row number'}"
         err.print(f"[dim]{escape(said)}[/]")
+
+
+def warn_of_zeros(output: Path, labels: LabelSet) -> None:
+    """Say that Excel takes codes in delimited text for numbers, if there are any with zeros."""
+    names = (name for label in labels for name in (label.id, label.name))
+    code = next(filter(re.compile(r"0\d+([.,]\d+)?").fullmatch, names), None)
+    if code is not None:
+        err.print(
+            f"[yellow]Note:[/] {escape(output.name)} has codes such as {escape(code)}, from which "
+            f"Excel drops the zeros at the beginning when it opens the file. Write .xlsx for Excel."
+        )
 
 
 def print_json_lines(chunk: Sequence[Document], rows: Sequence[Suggested]) -> None:

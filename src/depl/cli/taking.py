@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from depl.readers.vocabularies import Vocabulary
 
 _EXAMPLES = 3
+_SOME = 10  # documents from which on labels that never repeat are no labels
+_FEW = 30  # documents from which hardly anything is learnt
 _MANY = (
     0.2  # of the labels: more with a separator in their names are not split where they should be
 )
@@ -33,13 +35,19 @@ def concepts(path: Path | None, language: str | None) -> Vocabulary | None:
     return None if path is None else read_vocabulary(path, language)
 
 
-def print_taken(taken: Taken, data: Dataset) -> None:
-    """The table, its columns, what became of its rows, and the spellings that are one label."""
+def print_taken(taken: Taken, data: Dataset, *, chosen: bool = False) -> None:
+    """The table, its columns, what became of its rows, and the spellings that are one label.
+
+    ``chosen`` is whether somebody has named the sheet.
+    """
     from depl.readers.fields import MARKS
     from depl.readers.records import COPY
+    from depl.readers.spellings import lost_zeros
 
     columns = taken.columns
     err.print(f"[bold]{escape(taken.name)}[/]  {escape(taken.described)}")
+    if " (not read: " in taken.described and not chosen:
+        _line("sheets", "--sheet NAME reads another one")
     _line("text", columns.text_said)
     _line("labels", columns.labels_said)
     _line("id", columns.id or "none: rows are numbered")
@@ -66,6 +74,12 @@ def print_taken(taken: Taken, data: Dataset) -> None:
         if n > _MANY * len(data.labels):
             said = f"{other!r} is in {n:,} of the labels: are the cells to be split there?"
             _line("separator", f"{said} --label-separator {other!r}")
+    if lost_zeros(label.id for label in data.labels):
+        _line(
+            "zeros",
+            "the labels are numbers, some of them one digit shorter: has a spreadsheet dropped "
+            "zeros at the beginning? Keep codes as text there, or give them with --vocabulary",
+        )
     if taken.variants:
         _line("spellings", _variants(taken.variants))
     if taken.matched is not None:
@@ -73,6 +87,31 @@ def print_taken(taken: Taken, data: Dataset) -> None:
         _line("vocabulary", f"{vocabulary.name}: {vocabulary.described}")
         _line("", taken.matched.said)
         taken.matched.warn()
+
+
+def print_doubts(taken: Taken, data: Dataset) -> None:
+    """What speaks against learning from a table as it was read, before anything long starts."""
+    documents = sum(map(len, data.splits.values()))
+    columns = " + ".join(taken.columns.labels)
+    assigned = sum(corpus.Y.nnz for corpus in data.splits.values())
+    if len(data.labels) == 1:
+        _line(
+            "check",
+            f"every document has the label {data.labels[0].name!r}, so there is nothing to choose "
+            f"from. Are the labels in another column than {columns}? --labels NAME",
+        )
+    elif documents >= _SOME and assigned == len(data.labels) == documents:
+        _line(
+            "check",
+            f"every document has a label of its own, so nothing can be learnt about any. Is "
+            f"{columns} the id of the rows? --labels NAME takes another column",
+        )
+    elif documents < _FEW:
+        _line(
+            "check",
+            f"{count(documents, 'document is', 'documents are')} very few to learn from: some "
+            f"hundreds are a good beginning, with several for each label",
+        )
 
 
 def _line(name: str, value: str) -> None:

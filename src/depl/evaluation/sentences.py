@@ -20,17 +20,28 @@ def quality(report: Report) -> str:
     right, found = k * report.scores[f"P@{k}"] / 100, report.scores[f"R@{k}"]
     if k == 1:
         return f"the first suggestion is right for {100 * right:.0f} % of the documents"
+    if _one_each(report):
+        first = report.scores.get("P@1")
+        place = "" if first is None else f", and for {first:.0f} % it is the first"
+        said = f"for {found:.0f} % of the documents the label is among the first {k} suggestions"
+        return said + place
     return (
         f"on average {right:.1f} of {k} suggestions are right, and {found:.0f} % of a document's "
         f"labels are among the first {k}"
     )
 
 
+def _one_each(report: Report) -> bool:
+    """Whether every document for which something is found has one label: found is all it has."""
+    right = report.k * report.scores[f"P@{report.k}"]
+    return right > 0 and abs(right - report.scores[f"R@{report.k}"]) < 1e-6
+
+
 def summary(report: Report) -> list[str]:
     """A report in a few sentences: all labels, rare and common ones, probabilities."""
     k = report.k
     said = [_sentence(quality(report))]
-    if k > 1 and "P@1" in report.scores:
+    if k > 1 and "P@1" in report.scores and not _one_each(report):
         first = report.scores["P@1"]
         said.append(f"The first suggestion is right for {first:.0f} % of the documents.")
     said += _of_bands(report)

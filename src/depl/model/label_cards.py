@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from depl.core.corpus import Label
 from depl.core.errors import CorpusError
+from depl.readers.spellings import Codes
 from depl.run.state import State
 
 
@@ -46,6 +47,9 @@ def find_label(state: State, query: str) -> int:
     if same:
         ids = ", ".join(state.labels[i].id for i in same[:5])
         raise CorpusError(f"{len(same)} labels are named {query!r}. Give the id: {ids}.")
+    code = Codes(x.id for _, x in there).find(query)
+    if code is not None:
+        return state.labels.get(code)
     if query in state.removed.values():
         raise CorpusError(
             f"The label {query!r} was removed. `depl labels RUN history` tells when, and undo "

@@ -12,6 +12,7 @@ from depl.core.errors import CorpusError
 from depl.readers.column_names import Role, role_of
 from depl.readers.columns import Columns
 from depl.readers.fields import LIST, MARKS, WrongFieldError, as_names, is_mark
+from depl.readers.paths import find_path_separator
 from depl.readers.spellings import sameness
 from depl.readers.tables import Table, same_names
 
@@ -57,19 +58,24 @@ def choose(
             f"The column {both[0]!r} is asked for as text and as labels; a text that holds its "
             f"labels teaches nothing. Name another column of {name} for one of them."
         )
-    if id is None:
-        id = next(iter(find.there([kept.id])), None) or find.id({*labels, *text})
     if not labels and labelled:
         labels = find.labels({*text, *filter(None, [id])})
+    known = {*labels, *filter(None, [id]), *find.there([kept.id])}
     if not text:
-        text = find.text({*labels, *filter(None, [id])})
+        text = find.text(known)
+    elif not asked.text and len(text) < len(kept.text):
+        # Some are called otherwise here: what the names tell is better than half of the text.
+        named = find.named_text(known)
+        text = named if set(text) < set(named) else text
+    if id is None and asked.id != "":
+        id = next(iter(find.there([kept.id])), None) or find.id({*labels, *text}, text)
     separator = asked.separator
     if separator is None and labels == find.there(kept.labels):
         separator = kept.separator
     if separator is None and labelled:
         separator = find.separator(labels)
     merge, sheet = asked.merge and kept.merge, asked.sheet or kept.sheet
-    return Columns(text, labels if labelled else (), id, separator, merge, sheet)
+    return Columns(text, labels if labelled else (), id, separator, merge, sheet, asked.path)
 
 
 class _Finder:
@@ -99,18 +105,21 @@ class _Finder:
         found = (self._known.get(sameness(name)) for name in names if name)
         return tuple(column for column in found if column)
 
-    def id(self, taken: set[str]) -> str | None:
-        """A column that is called like an id, and has another value in every row."""
+    def id(self, taken: set[str], text: Sequence[str]) -> str | None:
+        """A column that is called like an id, and has no value in rows of different texts.
+
+        A table may hold a row twice, or once for each of its labels.
+        """
         for column in self._of("id"):
-            values = [str(value) for value in self._values(column)]
-            if column not in taken and values and len(set(values)) == len(values):
+            found = {(str(row[column]), _text_of(row, text)) for row in self._filled(column)}
+            if column not in taken and found and len({id for id, _ in found}) == len(found):
                 return column
         return None
 
     def text(self, taken: set[str]) -> tuple[str, ...]:
         """Title and text by their names; without a name for the text, what has most words."""
         free = [c for c in self._header if c not in taken]
-        titles, bodies = ([c for c in self._of(role) if c in free] for role in ("title", "text"))
+        titles, bodies = self._titles_and_bodies(taken)
         if not bodies:
             words = {c: self._words(c) for c in free if role_of(c) is None}
             longest = max(words, key=words.__getitem__, default=None)
@@ -119,6 +128,15 @@ class _Finder:
         if not titles and not bodies:
             self._unclear("the text", "--text")
         return (*titles, *bodies)
+
+    def named_text(self, taken: set[str]) -> tuple[str, ...]:
+        """Title and text by their names alone."""
+        titles, bodies = self._titles_and_bodies(taken)
+        return (*titles, *bodies)
+
+    def _titles_and_bodies(self, taken: set[str]) -> tuple[list[str], list[str]]:
+        titles, bodies = ([c for c in self._of(r) if c not in taken] for r in ("title", "text"))
+        return titles, bodies
 
     def labels(self, taken: set[str]) -> tuple[str, ...]:
         """Columns that are called like labels; or else one whose cells hold short names again."""
@@ -143,24 +161,30 @@ class _Finder:
         if len(columns) > 1 and self._is_marked(columns):
             return MARKS
         if not cells:
-            return LIST if values else ""
+            return LIST if any(isinstance(value, list) for value in values) else ""
         if sum(cell.lstrip().startswith("[") for cell in cells) > len(cells) / 2:
             return LIST
         for separator in SEPARATORS:
             share = sum(separator in cell.strip() for cell in cells) / len(cells)
-            if share >= (_COMMAS if separator == "," else _OFTEN):
+            # The steps of a path have commas, as in Clothing, Shoes > Shirts.
+            often = share >= (_COMMAS if separator == "," else _OFTEN)
+            if often and (separator != "," or not _within_paths(cells)):
                 return separator
         return ""
 
     def _of(self, role: Role) -> list[str]:
         return [column for column in self._header if role_of(column) == role]
 
-    def _values(self, column: str) -> list[object]:
-        """What is in the cells of a column that are not blank."""
+    def _filled(self, column: str) -> list[dict[str, object]]:
+        """The rows in which a column is not blank."""
         if self._rows is None:
             self._rows = self._sample()
-        values = [row.get(column) for row in self._rows]
-        return [v for v in values if v is not None and (not isinstance(v, str) or v.strip())]
+        there = ((row, row.get(column)) for row in self._rows)
+        return [row for row, v in there if v is not None and (not isinstance(v, str) or v.strip())]
+
+    def _values(self, column: str) -> list[object]:
+        """What is in the cells of a column that are not blank."""
+        return [row[column] for row in self._filled(column)]
 
     def _words(self, column: str) -> float:
         """Words in a cell, on average; 0 where there are none."""
@@ -203,6 +227,11 @@ class _Finder:
         )
 
     def _unclear(self, what: str, option: str) -> NoReturn:
+        if self._header and not any(self._filled(column) for column in self._header):
+            raise CorpusError(
+                f"There is no record in {self._name}: below the names of its columns "
+                f"({listing(self._header)}) it has no row with anything in it."
+            )
         raise CorpusError(
             f"Which column of {self._name} has {what}? Neither names nor contents show it: "
             f"give {option} NAME (in Python: {option.lstrip('-')}=). {self._listing()}"
@@ -215,6 +244,17 @@ class _Finder:
             only = shortened(self._header[0])
             return f"Its only column is {only!r}; the first row must name the columns."
         return f"Its columns are: {listing(self._header)}."
+
+
+def _within_paths(cells: Sequence[str]) -> bool:
+    """Whether these cells are paths, and no paths any more where they are split at commas."""
+    if not find_path_separator(set(cells)):
+        return False
+    return not find_path_separator({item for cell in cells for item in cell.split(",")})
+
+
+def _text_of(row: dict[str, object], columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(row.get(column)) for column in columns)
 
 
 def _numbered(column: str) -> str:

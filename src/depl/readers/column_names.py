@@ -31,6 +31,9 @@ _NAMES: dict[Role, str] = {
         keyword keywords tag tags category categories topic topics descriptor descriptors
         indexterm indexterms concept concepts class classes code codes theme themes meshterms
         schlagwort schlagwörter schlagwoerter schlagworte stichwort stichwörter stichworte
+        productcategory productcategories categorypath producttype googleproductcategory
+        breadcrumb breadcrumbs hscode cncode tariffcode commoditycode taric warennummer
+        zolltarifnummer warengruppe warengruppen produktkategorie produktkategorien produktgruppe
         kategorie kategorien thema themen deskriptor deskriptoren sachgruppe sachgruppen klasse
         klassen klassifikation sachschlagwort sachschlagwörter rswk gnd
         motclé motsclés motsclefs sujet sujets matière matières catégorie catégories étiquette
@@ -46,7 +49,9 @@ _NAMES: dict[Role, str] = {
     "id": """
         id ids identifier identifiers docid documentid recordid articleid uid uuid guid key
         number nr no ppn idn doi mmsid oclc nummer kennung identifikator dokumentnummer
-        datensatznummer identifiant numéro identificador número identificatore identificativo
+        datensatznummer sku ean gtin isbn issn asin itemid itemnumber productid productnumber
+        articlenumber partnumber artikelnummer artikelnr produktnummer bestellnummer zdbid
+        identifiant numéro identificador número identificatore identificativo
         numero tunniste recordnumber accessionnumber signatur signature
     """,
 }
@@ -55,14 +60,14 @@ _LANGUAGES = "de|en|fr|es|it|nl|pt|fi|sv|ger|deu|eng|fre|fra"
 _BESIDE = re.compile(rf"^(?:dc|dcterms|marc)[.: ]|[. \-]?[\[(]?\b(?:{_LANGUAGES})[\])]?$")
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Letters alone, without case and accents."""
     parts = unicodedata.normalize("NFKD", name.casefold())
     return "".join(c for c in parts if c.isalpha())
 
 
 _ROLES: dict[str, Role] = {
-    _plain(name): role for role, names in _NAMES.items() for name in names.split()
+    plain_name(name): role for role, names in _NAMES.items() for name in names.split()
 }
 
 
@@ -77,4 +82,4 @@ def role_of(column: str) -> Role | None:
     """
     name = column.casefold().strip().replace("_", " ")
     bare = _BESIDE.sub("", _BESIDE.sub("", name))
-    return _ROLES.get(_plain(name)) or _ROLES.get(_plain(bare))
+    return _ROLES.get(plain_name(name)) or _ROLES.get(plain_name(bare))

@@ -25,7 +25,7 @@ class Columns:
     labels : tuple of str
         The columns with the labels.
     id : str or None
-        The column with the id of a document; without one, rows are numbered.
+        The column with the id of a document; where it is empty, rows are numbered.
     separator : str or None
         What separates labels in a cell; empty: a cell is one label; ``LIST``: a cell is a list;
         ``MARKS``: every label has a column of 0 and 1.
@@ -33,6 +33,8 @@ class Columns:
         Whether names of labels that differ only in white space, case or Unicode form are one label.
     sheet : str or None
         The sheet of a workbook.
+    path : str or None
+        What separates the steps of labels that are paths, such as " > "; empty: they are none.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Columns:
     separator: str | None = None
     merge: bool = True
     sheet: str | None = None
+    path: str | None = None
 
     @classmethod
     def asked(
@@ -60,6 +63,7 @@ class Columns:
         *,
         merge: bool = True,
         sheet: str | None = None,
+        path: str | None = None,
     ) -> Columns:
         """From what was given on the command line; several columns are separated by commas.
 
@@ -70,8 +74,10 @@ class Columns:
                 raise ConfigError(f"{option} takes the name of a column; got {value!r}.")
         if separator is not None:
             separator = _WRITTEN.get(separator, separator)
+        if path is not None:
+            path = _WRITTEN.get(path, path)
         parts = ((text,) if text else (), (labels,) if labels else ())
-        return cls(*parts, id, separator, merge, sheet)
+        return cls(*parts, id, separator, merge, sheet, path)
 
     @property
     def all(self) -> list[str]:
@@ -99,12 +105,15 @@ class Columns:
             how = "lists"
         else:
             how = f"split at {_SAID.get(self.separator, repr(self.separator))}"
-        return f"{' + '.join(self.labels)}, {how}"
+        steps = f"; paths with steps between {self.path.strip()!r}" if self.path else ""
+        return f"{' + '.join(self.labels)}, {how}{steps}"
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values; without a sheet, those of tables that have none."""
+        """As plain values; without sheet and path, those of tables that have none."""
         found = asdict(self) | {"text": list(self.text), "labels": list(self.labels)}
-        return {name: value for name, value in found.items() if name != "sheet" or value}
+        return {
+            name: value for name, value in found.items() if name not in ("sheet", "path") or value
+        }
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Columns:

@@ -21,6 +21,7 @@ from depl.readers.files import (
     Source,
 )
 from depl.readers.frames import read_frames
+from depl.readers.paths import with_paths
 from depl.readers.problems import Kind, Problems
 from depl.readers.recognising import READERS, check_path, find_layout, known_format, only_table
 from depl.readers.records import Taken, single_table
@@ -41,6 +42,7 @@ def read(
     labels: str | Sequence[str] | None = None,
     id: str | None = None,
     label_separator: str | None = None,
+    path_separator: str | None = None,
     merge_spellings: bool = True,
     vocabulary: str | os.PathLike[str] | Vocabulary | None = None,
     language: str | None = None,
@@ -70,6 +72,9 @@ def read(
         The column with the ids of the documents.
     label_separator : str, optional
         What separates labels in a cell; found from the cells when not given.
+    path_separator : str, optional
+        What separates the steps of labels that are paths, such as ">": each is below the one that
+        it continues. Found from the labels when not given; empty: they are no paths.
     merge_spellings : bool
         Whether names of labels that differ only in white space, case or Unicode form are one label.
     vocabulary : path or Vocabulary, optional
@@ -110,6 +115,7 @@ def read(
         label_separator,
         merge_spellings,
         sheet,
+        path_separator,
     )
     if isinstance(vocabulary, str | os.PathLike):
         vocabulary = read_vocabulary(Path(vocabulary), language)
@@ -207,6 +213,8 @@ def read_records(
         else:
             taken.matched = matched
     dataset = assemble(layout, contents, problems)
+    if taken is not None and taken.columns.path and vocabulary is None and not dataset.listed:
+        dataset = with_paths(dataset, taken.columns.path)
     if taken is not None and taken.left_out and not any(map(len, dataset.splits.values())):
         raise CorpusError(_nothing_usable(taken))
     if one is not None and problems.kinds == {Kind.EMPTY}:

@@ -126,6 +126,8 @@ class Documents:
         self._lines = lines
         self._columns = columns or Columns()
         self._kept = kept or OWN
+        # A run that was made from a corpus has read the texts as they are.
+        self._keep_markup = kept is None
         self._tell = tell
         self._keep_fields = keep_fields
         self._keep_blank_records = keep_blank_records
@@ -206,7 +208,14 @@ class Documents:
         self._header = list(table.header)
         columns = choose(source.name, table, self._columns, kept=self._kept, labelled=False)
         self._tell(source.name, table.described, columns)
-        return documents(source, table, columns, made_id, keep_fields=self._keep_fields)
+        return documents(
+            source,
+            table,
+            columns,
+            made_id,
+            keep_fields=self._keep_fields,
+            keep_markup=self._keep_markup,
+        )
 
     @cached_property
     def marc(self) -> MarcFields:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 from depl.core.apart import EndedError, call_apart
 from depl.core.display import listing
@@ -18,6 +19,7 @@ from depl.readers.limits import check_sheets, check_zip
 from depl.readers.lines import reason
 from depl.readers.problems import Kind
 from depl.readers.spellings import sameness
+from depl.readers.zero_padding import padded_cells
 
 Cell = str | int | float | bool | None
 Rows = list[tuple[int, list[Cell]]]
@@ -28,10 +30,10 @@ _A_TABLE = 0.3  # of the text of the fullest sheet: one with less is a cover, or
 
 
 class Sheet(NamedTuple):
-    """A sheet that is read: its name, those of the others with anything in them, and its rows."""
+    """A sheet that is read: its name, those of all sheets with anything in them, and its rows."""
 
     name: str
-    others: Sequence[str]
+    names: Sequence[str]
     rows: Rows
 
 
@@ -64,13 +66,13 @@ def read_sheet(source: Source) -> Sheet:
             f"{listing(found['sheets'])}."
         )
     rows = [(number, cells) for number, cells in found["rows"]]
-    return Sheet(found["name"], found["others"], rows)
+    return Sheet(found["name"], found["names"], rows)
 
 
 def chosen_sheet(
     _: bytes, path: str, asked: str | None, before: str | None, columns: Sequence[str]
 ) -> dict[str, Any]:
-    """Name and rows of a sheet, and the names of the others; or why there are none.
+    """Name and rows of a sheet, and the names of all that are not empty; or why there are none.
 
     Workbooks begin with a cover and end with sums. Unless a sheet is asked for, or one is there
     that was taken before, it is one with some of these columns, if there is any; and of several the
@@ -104,8 +106,21 @@ def chosen_sheet(
         sizes = {name: _size(sheets[name]) for name in fitting}
         least = _A_TABLE * max(sizes.values(), default=0)
         wanted = next((name for name in fitting if sizes[name] >= least), "")
-    others = [name for name in filled if name != wanted]
-    return {"name": wanted, "others": others, "rows": sheets.get(wanted, [])}
+    shown = _as_shown(sheets.get(wanted, []), Path(path), wanted)
+    return {"name": wanted, "names": filled, "rows": shown}
+
+
+def _as_shown(rows: Rows, path: Path, sheet: str) -> Rows:
+    """The rows, with the zeros that a spreadsheet shows before the numbers of codes."""
+    places = dict(rows)
+    try:
+        for number, column, said in padded_cells(path, sheet):
+            cells = places.get(number, [])
+            if column <= len(cells) and isinstance(cells[column - 1], int | float):
+                cells[column - 1] = said
+    except (KeyError, ValueError, OverflowError, ElementTree.ParseError):
+        pass  # a workbook that does not say how it shows its numbers
+    return rows
 
 
 def from_header(rows: Rows) -> Rows:

@@ -108,11 +108,15 @@ def as_words(value: object, field: str) -> str:
     --------
     >>> as_words(["Wine", 1999], "title"), as_words(float("nan"), "title")
     ('Wine\n1999', '')
+    >>> as_words(4711.0, "code"), as_words(4711.5, "code")
+    ('4711', '4711.5')
     """
     if isinstance(value, list):
         return "\n".join(filter(None, (as_words(item, field) for item in value)))
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return "" if value != value else str(value)  # NaN is how pandas writes nothing
+    if isinstance(value, float):  # NaN is how pandas writes nothing, and then 4711 as 4711.0
+        return "" if value != value else str(int(value) if value.is_integer() else value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
     return as_text(value, field)
 
 

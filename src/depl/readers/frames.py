@@ -14,6 +14,7 @@ from depl.core.errors import CorpusError
 from depl.readers.checks import Layout, assemble
 from depl.readers.columns import Columns
 from depl.readers.files import SPLIT_NAMES
+from depl.readers.paths import with_paths
 from depl.readers.problems import Problems
 from depl.readers.records import Taken, load
 from depl.readers.tables import Fields, Table
@@ -61,7 +62,10 @@ def read_frames(
     contents, taken = load(layout, list(opened), problems, asked=columns, opened=opened)
     if vocabulary is not None:
         contents, taken.matched = match(contents, vocabulary, merge=columns.merge)
-    return assemble(layout, contents, problems), taken
+    dataset = assemble(layout, contents, problems)
+    if taken.columns.path and vocabulary is None and not dataset.listed:
+        dataset = with_paths(dataset, taken.columns.path)
+    return dataset, taken
 
 
 def _split(name: object) -> str:

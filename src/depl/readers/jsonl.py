@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from depl.core.corpus import Label
@@ -68,13 +69,19 @@ def documents(path: Path, split: str, problems: Problems) -> Iterator[Document]:
     return convert(found, make)
 
 
-def label_rows(path: Path, problems: Problems) -> Iterator[LabelRow]:
-    """Labels from a file's rows with ``id``, ``name``, and perhaps the other fields of a label."""
+def label_rows(
+    path: Path, problems: Problems, called: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[LabelRow]:
+    """Labels from a file's rows with ``id``, ``name``, and perhaps the other fields of a label.
+
+    ``called`` are columns that have other names in this file.
+    """
 
     def make(row: Row) -> LabelRow:
         return LabelRow(row.where, _label(row))
 
-    return convert(_rows(path, problems, ("id", "name"), LABEL_FIELDS[2:], _LISTS), make)
+    optional = LABEL_FIELDS[2:]
+    return convert(_rows(path, problems, ("id", "name"), optional, _LISTS, called), make)
 
 
 def new_label_rows(path: Path, problems: Problems) -> Iterator[NewLabelRow]:
@@ -92,7 +99,7 @@ def new_label_rows(path: Path, problems: Problems) -> Iterator[NewLabelRow]:
 def _label(row: Row) -> Label:
     return Label(
         as_id(row.fields.get("id"), "id"),
-        as_text(row.fields.get("name"), "name"),
+        as_words(row.fields.get("name"), "name"),
         tuple(as_ids(row.fields.get("alt_names"), "alt_names")),
         as_words(row.fields.get("description"), "description"),
         tuple(as_ids(row.fields.get("broader"), "broader")),
@@ -105,9 +112,10 @@ def _rows(
     needed: Sequence[str],
     optional: Sequence[str] | None,
     lists: Sequence[str],
+    called: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Row]:
     # A file of labels may have any name; what does not say that it is a table has JSON lines.
     format = format_of(path)
     format = format if format in (*TABLES, "json") else "jsonl"
     source = Source(path, problems)
-    return rows(source, needed, optional=optional, lists=lists, format=format)
+    return rows(source, needed, optional=optional, lists=lists, format=format, called=called)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -26,9 +26,11 @@ from depl.readers.files import Source, format_of
 from depl.readers.jsonl import label_rows
 from depl.readers.lines import first_line
 from depl.readers.marc_corpus import MarcCorpus, is_marc
+from depl.readers.markup import without_markup
+from depl.readers.paths import as_written, find_path_separator, tidy_path
 from depl.readers.problems import Problems
 from depl.readers.rows import Row, convert, open_table
-from depl.readers.spellings import Spellings, sameness
+from depl.readers.spellings import Codes, Spellings, sameness
 from depl.readers.tables import Table
 from depl.readers.vocabularies import Matched
 
@@ -89,6 +91,7 @@ def load(
     texts: dict[str, Sequence[str]] = {}
     marc: MarcCorpus | None = None
     known = list(known)
+    before = None if kept is None else kept.path or ""
     for split in splits:
         source = Source(layout.splits[split], problems, encoding=encoding)
         source.sheet, source.sheet_before = asked.sheet, kept.sheet if kept else None
@@ -114,6 +117,8 @@ def load(
         found[split], texts[split] = _one_by_one(rows, taken.left_out)
     if marc is not None:
         taken.columns = marc.columns  # the vocabulary is known by now
+    else:
+        taken.columns = replace(taken.columns, path=_tidy_paths(found, asked.path, before))
     if marc is not None and labels is None and not known:
         labels = marc.labels()
     names = _Names([row.label for row in labels] if labels is not None else known, taken, found)
@@ -129,14 +134,17 @@ def documents(
     made_id: Callable[[int], str],
     *,
     keep_fields: bool = False,
+    keep_markup: bool = False,
 ) -> Iterator[Document]:
     """Documents from the rows of a table, with the names of their labels as they are spelt.
 
-    With ``keep_fields``, all fields of a row are the document's ``original``.
+    With ``keep_fields``, all fields of a row are the document's ``original``; without
+    ``keep_markup``, cells of HTML become the words in them.
     """
+    words = as_words if keep_markup else lambda value, field: without_markup(as_words(value, field))
 
     def make(row: Row) -> Document:
-        texts = (as_words(row.fields[column], column).strip() for column in columns.text)
+        texts = (words(row.fields[column], column).strip() for column in columns.text)
         own_id = row.fields[columns.id] if columns.id else None
         return Document(
             as_id_or(own_id, columns.id or "id", made_id(row.line)),
@@ -194,6 +202,25 @@ def _one_by_one(
     return order, texts.texts()
 
 
+def _tidy_paths(found: dict[str, list[Document]], asked: str | None, before: str | None) -> str:
+    """Write the paths of all documents in one way; returns their separator, if they are paths.
+
+    ``before`` is how they were written in what the run was made from.
+    """
+    labels = {label for part in found.values() for document in part for label in document.labels}
+    if asked is not None:
+        separator = as_written(labels, asked.strip()) if asked.strip() else ""
+    else:
+        separator = find_path_separator(labels) if before is None else before
+    if separator:
+        for split, part in found.items():
+            found[split] = [
+                document._replace(labels=[tidy_path(x, separator) for x in document.labels])
+                for document in part
+            ]
+    return separator
+
+
 def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
@@ -214,6 +241,7 @@ class _Names:
         for label in known:
             for name in label.alt_names:
                 self._ids.setdefault(self._same(name), label.id)
+        self._codes = Codes(label.id for label in known)
         self._spellings = Spellings({})
         if self._merge:
             self._spellings = Spellings.learn(d.labels for part in found.values() for d in part)
@@ -224,8 +252,11 @@ class _Names:
         names: Iterable[str] = dict.fromkeys(document.labels)
         if self._merge:
             names = self._spellings.labels(names)
-        ids = dict.fromkeys(self._ids.get(self._same(name), name) for name in names)
-        return document._replace(text=text, labels=list(ids))
+        return document._replace(text=text, labels=list(dict.fromkeys(map(self._label, names))))
+
+    def _label(self, name: str) -> str:
+        """The label of this id or name, or the code whose zeros a spreadsheet has dropped."""
+        return self._ids.get(self._same(name)) or self._codes.find(name) or name
 
     def _same(self, name: str) -> str:
         return sameness(name) if self._merge else name

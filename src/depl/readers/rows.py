@@ -7,8 +7,9 @@ that cannot be read to its end is a fatal problem. What follows is up to whoever
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple, TypeGuard, TypeVar
 
 from depl.core.errors import CorpusError
@@ -49,6 +50,7 @@ def rows(
     optional: Sequence[str] | None = (),
     lists: Collection[str] = (),
     format: str | None = None,
+    called: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Row]:
     """Read the rows of a file that can be used; the others are problems.
 
@@ -67,6 +69,8 @@ def rows(
     format : str, optional
         One of the formats of rows in ``SUFFIXES``; "text" has a row a line. When not given, it is
         recognised from the file's name, or else from the first line.
+    called : mapping of str to str
+        What the table calls these columns, where it is something else.
     """
     format, found = _opened(source, format, needed[0])
     if format == "text":
@@ -76,7 +80,7 @@ def rows(
     if format == "json":
         return _json_list(source, found)
     table = _table(source, format, found)
-    return _cells_split(source, _selected(source, table, Wanted(needed, optional)), lists)
+    return _cells_split(source, _selected(source, table, Wanted(needed, optional, called)), lists)
 
 
 def open_table(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
 # Invisible, and left behind by word processors: soft hyphen, zero-width space, byte order mark.
 _INVISIBLE = dict.fromkeys((0x00AD, 0x200B, 0xFEFF))
@@ -32,6 +34,53 @@ def sameness(name: str) -> str:
     # Folding case can undo the normal form, and the normal form can bring capitals back.
     folded = unicodedata.normalize("NFKC", tidy(name)).casefold()
     return " ".join(unicodedata.normalize("NFKC", folded).casefold().split())
+
+
+_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
+_CODE = re.compile(r"\d+([. -]\d+)*", re.ASCII)
+_KNOWN_CODE = re.compile(r"(?=.{1,16}$)[A-Z]{0,3}\d\w*([. /-]\w+)*", re.ASCII)
+_SHORTEST = 4  # digits of a code in which points make no difference
+
+
+class Codes:
+    """Finds codes that are written otherwise: as numbers by a spreadsheet, or without points.
+
+    Parameters
+    ----------
+    labels : iterable of str
+        The labels, of which those that consist of digits are codes. What may be several is none.
+
+    Examples
+    --------
+    >>> codes = Codes(["0101.21", "2204.10", "0007", "wine"])
+    >>> codes.find("101.21"), codes.find("010121"), codes.find("10121"), codes.find("2204.1")
+    ('0101.21', '0101.21', '0101.21', '2204.10')
+    >>> codes.find("7"), codes.find("1012.1"), codes.find("12"), codes.find("wine")
+    ('0007', '0101.21', None, None)
+    """
+
+    def __init__(self, labels: Iterable[str]) -> None:
+        found: dict[str, set[str]] = defaultdict(set)
+        for label in labels:
+            for form in self._forms(label):
+                found[form].add(label)
+        self._known = {form: min(some) for form, some in found.items() if len(some) == 1}
+
+    def find(self, label: str) -> str | None:
+        """The one code that this may be; the zeros at its ends count for more than its points."""
+        forms = self._forms(label)
+        return next((self._known[form] for form in forms if form in self._known), None)
+
+    @staticmethod
+    def _forms(label: str) -> list[str]:
+        forms = []
+        if _NUMBER.fullmatch(label):
+            whole, _, decimals = label.partition(".")
+            forms.append(f"{whole.lstrip('0') or '0'}.{decimals.rstrip('0')}")
+        digits = "".join(filter(str.isdigit, label))
+        if _CODE.fullmatch(label) and len(digits) >= _SHORTEST:
+            forms.append(digits.lstrip("0"))
+        return forms
 
 
 class Spellings:
@@ -104,3 +153,40 @@ class Spellings:
 def _commonest(counts: Mapping[str, int]) -> list[str]:
     """The spellings, the best name for the label first."""
     return sorted(counts, key=lambda spelling: (-counts[spelling], spelling.isupper(), spelling))
+
+
+def lost_zeros(labels: Iterable[str]) -> bool:
+    """Whether labels look like codes of one length, some of which have lost a zero.
+
+    Examples
+    --------
+    >>> lost_zeros(["10121", "20110", "220421", "851713"]), lost_zeros(["010121", "220421"])
+    (True, False)
+    >>> lost_zeros(["7", "12", "105"]), lost_zeros(["wine", "oil"]), lost_zeros([])
+    (False, False, False)
+    """
+    found = list(labels)
+    if not found or not all(_NUMBER.fullmatch(label) and label[0] != "0" for label in found):
+        return False
+    lengths = sorted({len(label.partition(".")[0]) for label in found})
+    return len(lengths) == 2 and lengths[0] + 1 == lengths[1] and lengths[1] >= _SHORTEST
+
+
+def are_codes(ids: Iterable[str]) -> bool:
+    """Whether ids are codes that people know, such as tariff codes, and no numbers of a database.
+
+    They are short, and have zeros at the beginning, points, or letters before their digits.
+
+    Examples
+    --------
+    >>> are_codes(["0101.21", "2204.10"]), are_codes(["010121", "851713"]), are_codes(["J45.0"])
+    (True, True, True)
+    >>> are_codes(["2560", "161"]), are_codes(["wine", "oil"]), are_codes(["gnd:4005857-8"])
+    (False, False, False)
+    """
+    found = list(ids)
+    odd = (id for id in found if _KNOWN_CODE.fullmatch(id) is None)
+    if not found or next(islice(odd, len(found) // 20, None), None) is not None:  # one in twenty
+        return False
+    marked = sum("." in id or id[0].isalpha() for id in found)
+    return 2 * marked > len(found) or any(id[0] == "0" and len(id) > 1 for id in found)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from depl.core.display import listing
@@ -34,30 +35,38 @@ class Table(NamedTuple):
     """A table that has been opened: what it is, its columns, its first rows, and all rows.
 
     ``rows`` is called once, with the columns that are wanted; a row's number is that of its line.
+    Of a workbook, ``sheet`` is the one that is read, and ``sheets`` are all that are not empty.
     """
 
     described: str
     header: Sequence[str]
     sample: Callable[[], Sequence[Fields]]
     rows: Callable[[Sequence[str]], Numbered]
+    sheet: str = ""
+    sheets: Sequence[str] = ()
 
 
 class Wanted(NamedTuple):
-    """The columns that a table must have, and those that are read if they are there (None: all)."""
+    """The columns that a table must have, and those that are read if they are there (None: all).
+
+    ``called`` are columns that have other names in this table.
+    """
 
     needed: Sequence[str]
     optional: Sequence[str] | None
+    called: Mapping[str, str] = MappingProxyType({})
 
     def find(self, source: Source, header: Sequence[str]) -> dict[str, str]:
         """The column for every name; for none, and a problem, if a needed one is missing."""
-        known = same_names(header)
+        known = same_names(header) | {sameness(name): x for name, x in self.called.items()}
         missing = [name for name in self.needed if sameness(name) not in known]
         if missing:
             lacking = f"no column {' or '.join(map(repr, missing))}"
             detail = f"{lacking}; its columns are {listing(header)}"
             source.report(Kind.MISSING_COLUMNS, 0, detail)
             return {}
-        wanted = [*self.needed, *(known if self.optional is None else self.optional)]
+        rest = (name for name in known if known[name] not in self.called.values())
+        wanted = [*self.needed, *(rest if self.optional is None else self.optional), *self.called]
         return {name: known[sameness(name)] for name in wanted if sameness(name) in known}
 
 
@@ -87,9 +96,11 @@ def spreadsheet(source: Source) -> Table:
     """A sheet of a workbook; lines above the row with the names are passed over."""
     sheet = read_sheet(source)
     described = f"sheet {sheet.name!r}"
-    if sheet.others:
-        described += f" (not read: {listing(sheet.others)})"
-    return _of_cells(source, described, iter(from_header(sheet.rows)))
+    others = [name for name in sheet.names if name != sheet.name]
+    if others:
+        described += f" (not read: {listing(others)})"
+    table = _of_cells(source, described, iter(from_header(sheet.rows)))
+    return table._replace(sheet=sheet.name, sheets=sheet.names)
 
 
 def objects(described: str, found: Iterator[tuple[int, Fields]]) -> Table:

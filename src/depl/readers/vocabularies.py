@@ -9,18 +9,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from depl.core.corpus import Label
+from depl.core.display import count, listing
 from depl.core.errors import CorpusError
 from depl.readers.checks import Contents, LabelRow
 from depl.readers.document import Document
-from depl.readers.files import bare_suffix, format_of
+from depl.readers.files import Source, bare_suffix, format_of
 from depl.readers.jsonl import TABLES, label_rows
+from depl.readers.label_columns import find_label_columns
 from depl.readers.problems import Problems
+from depl.readers.rows import open_table
 from depl.readers.skos import SYNTAXES, read_concepts
-from depl.readers.spellings import sameness, tidy
+from depl.readers.spellings import Codes, sameness, tidy
+from depl.readers.tables import Table
 
 _logger = logging.getLogger("depl.readers")
 
 BY_ID, BY_NAME, BY_OTHER_NAME = "by id", "by name", "by another name"
+BY_CODE = "by id, but for zeros or points"
 _EXAMPLES = 3
 
 
@@ -71,7 +76,7 @@ class Matched:
     def said(self) -> str:
         """What was found, in words."""
         n, every = self.found.total(), self.found.total() + len(self.unknown)
-        ways = (BY_ID, BY_NAME, BY_OTHER_NAME)
+        ways = (BY_ID, BY_NAME, BY_OTHER_NAME, BY_CODE)
         how = ", ".join(f"{self.found[by]:,} {by}" for by in ways if self.found[by])
         text = f"{n:,} of {every:,} labels of the documents are concepts"
         return text + (f" ({how})" if how else "")
@@ -127,13 +132,34 @@ def read_vocabulary(path: str | Path, language: str | None = None) -> Vocabulary
     if language is not None:
         raise CorpusError(f"{path} is a table, whose names are in one language: omit the language.")
     problems = Problems()
-    labels = [row.label for row in label_rows(path, problems)]
+    called = _called(path)
+    labels = [row.label for row in label_rows(path, problems, called)]
     if problems or not labels:
         raise CorpusError(
             f"{path} cannot be read as a table of labels:\n"
             f"{problems.listing(remedies=True) or 'it holds none.'}"
         )
-    return Vocabulary(path.name, labels, {}, f"{len(labels):,} labels")
+    others = {field: column for field, column in called.items() if sameness(column) != field}
+    said = "".join(f", {field} from {column}" for field, column in others.items())
+    return Vocabulary(path.name, labels, {}, f"{count(len(labels), 'label')}{said}")
+
+
+def _called(path: Path) -> dict[str, str]:
+    """What a table of labels calls the fields of a label; nothing where it says id and name."""
+    if format_of(path) not in TABLES:
+        return {}
+    source = Source(path, Problems())
+    source.columns_before = ("id", "name")
+    table = open_table(source)
+    if not isinstance(table, Table) or {"id", "name"} <= set(map(sameness, table.header)):
+        return {}
+    found = find_label_columns(table.header, table.sample())
+    if found is None and table.header:
+        raise CorpusError(
+            f"Which columns of {path.name} have the labels' ids, all different, and their names? "
+            f"Call them id and name in the first row. Its columns are: {listing(table.header)}."
+        )
+    return found or {}
 
 
 def match(contents: Contents, vocabulary: Vocabulary, *, merge: bool) -> tuple[Contents, Matched]:
@@ -174,6 +200,7 @@ class _Finder:
             self._names.setdefault(self._same(label.name), []).append(label.id)
             for name in label.alt_names:
                 self._others.setdefault(self._same(name), []).append(label.id)
+        self._codes = Codes(x.id for x in vocabulary.labels)
         self._known: dict[str, str | None] = {}
 
     def concepts(self, labels: Iterable[str]) -> list[str]:
@@ -203,4 +230,7 @@ class _Finder:
                     if len(ids) > 1:
                         self.matched.ambiguous[name] = ids
                     return ids[0]
-        return None
+        code = self._codes.find(label)
+        if code is not None:
+            self.matched.found[BY_CODE] += 1
+        return code

@@ -38,6 +38,11 @@ class CheckedFolder:
             raise RunError(
                 f"There is no run folder {path}. `depl fit CORPUS --out {path}` makes one."
             )
+        if run.path.is_file():
+            raise RunError(
+                f"{path} is a file, where the run folder belongs: it comes first, and files after "
+                f"it. Give the folder that `depl fit --out` wrote."
+            )
         if not run.has_manifest:
             raise RunError(
                 f"{path} is not a run folder: it has no manifest.json. Give the folder that "

@@ -20,6 +20,7 @@ from depl.core.version import __version__
 from depl.evaluation.bands import BANDS, band_of, labels_per_band
 from depl.fusion.thresholds import Thresholds
 from depl.model.classifier import Classifier
+from depl.readers.spellings import are_codes
 from depl.server import schemas
 
 BAND_NAMES = [band.name for band in BANDS]
@@ -151,6 +152,7 @@ def info(model: Classifier, *, writable: bool) -> schemas.Info:
         ],
         parts=list(model.fusion.parts_) if model.fusion is not None else ["svm"],
         thresholds=None if model.thresholds is None else _thresholds(model.thresholds),
+        codes=are_codes(model.labels[i].id for i in present(model).tolist()),
         writable=writable,
     )
 

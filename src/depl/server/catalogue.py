@@ -13,6 +13,7 @@ from depl.server import schemas
 from depl.server.answers import BAND_NAMES, facts, present
 
 _SHOWN_KEYWORDS = 6  # of each label in a list
+_BETWEEN = re.compile(r"[\s.-]")  # the parts of a code
 _WHOLE = 6  # how close a label is whose name, or id, is what is searched
 
 
@@ -32,6 +33,7 @@ class Catalogue:
         self._descriptions, self._keywords = model.descriptions, model.keywords
         there = present(model)
         self._names = ["\n".join((x.name, *x.alt_names)).casefold() for x in self._labels]
+        self._ids = [_BETWEEN.sub("", x.id.casefold()) for x in self._labels]
         self._band = band_of(self._counts)
         by_name = sorted(there.tolist(), key=self._names.__getitem__)
         self._orders = {
@@ -46,7 +48,8 @@ class Catalogue:
 
         A search finds labels with this id, or whose names contain all of its words. Whole names
         come first, then names that begin with it, then those with a word that does; other names
-        count for less than a label's own.
+        count for less than a label's own. A search with a digit in it also finds the codes, or
+        other ids, that begin with it.
         """
         order = self._orders[sort]
         if band:
@@ -76,6 +79,9 @@ class Catalogue:
                 close[i] = _WHOLE - 3
             elif any(map(begins.search, others)):
                 close[i] = _WHOLE - 4
+        code = _BETWEEN.sub("", wanted)
+        if any(map(str.isdigit, code)):
+            close = np.maximum(close, [id.startswith(code) for id in self._ids])
         by_id = self._labels.get(search)
         if by_id >= 0:
             close[by_id] = _WHOLE

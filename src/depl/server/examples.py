@@ -75,9 +75,21 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "documents": [{"id": "31986L0594", "text": _TEXT, "numbered": False}],
         "described": "separated by semicolons, UTF-8",
         "text": ["Title", "Abstract"],
+        "id": "CELEX",
         "left_out": 1,
         "reasons": ["new-acts.csv:9: no text"],
         "cut": False,
+    },
+    "TableContents": {
+        "described": "sheet 'Acts' (not read: Cover)",
+        "sheet": "Acts",
+        "sheets": ["Cover", "Acts"],
+        "columns": [
+            {"name": "CELEX", "example": "31986L0594"},
+            {"name": "Title", "example": "Safety of nuclear power stations"},
+        ],
+        "text": ["Title"],
+        "id": "CELEX",
     },
     "ExplainRequest": {"text": _TEXT, "label": "4042"},
     "ExplainResponse": {
@@ -132,7 +144,12 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "KeptFeedback": {"decisions": [_DECISION]},
     "FeedbackList": {"total": 1, "decisions": [_DECISION], "next": None},
     "KeptDecision": _DECISION,
-    "Level": {"total": 1, "alone": 3104, "labels": [_SAFETY | {"narrower": 2, "known": True}]},
+    "Level": {
+        "total": 1,
+        "alone": 3104,
+        "above": "",
+        "labels": [_SAFETY | {"short": _SAFETY["name"], "narrower": 2, "known": True}],
+    },
     "Visitor": {"name": "anna", "feedback": "yes", "edit": "no", "why_not": "role", "undo": None},
     "ReviewTexts": {"documents": [{"id": "31986L0594", "text": _TEXT, "source": "new-acts.csv"}]},
     "AddedToReview": _PROGRESS | {"added": 1},
@@ -154,6 +171,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         ],
         "parts": ["svm", "names", "name coverage", "whole names", "word neighbours", "characters"],
         "thresholds": {"precision 0.8": 0.439, "best F1": 0.393},
+        "codes": False,
         "writable": True,
     },
     "RunList": {

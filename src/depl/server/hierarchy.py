@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from depl.core.corpus import LabelSet
 from depl.model.classifier import Classifier
+from depl.readers.paths import above
 from depl.server import schemas
 from depl.server.answers import BAND_NAMES, facts, position, present
 from depl.server.live_model import LiveModel
@@ -21,6 +22,7 @@ class TreeLabel(schemas.ShortLabel):
     ``known`` is false for what is only named as broader than labels, and no label of the run.
     """
 
+    short: Annotated[str, Field(description="The name without the path of what is above it.")]
     narrower: int
     known: bool
 
@@ -30,6 +32,9 @@ class Level(BaseModel):
 
     total: Annotated[int, Field(description="Labels on all pages.")]
     alone: Annotated[int, Field(description="Labels that are neither below nor above another.")]
+    above: Annotated[
+        str, Field(description="Id of what is above the one asked for; empty at the top.")
+    ]
     labels: list[TreeLabel]
 
 
@@ -53,47 +58,61 @@ def router(responses: dict[int | str, dict[str, Any]], live: LiveModel) -> APIRo
 
 def level(model: Classifier, under: str, offset: int, limit: int) -> Level:
     """One page of one level; labels that were removed are passed over."""
-    labels, counts, tree = model.labels, model.train_counts, model.labels.hierarchy
-    there = set(present(model).tolist())
-    below = {i: [x for x in tree.narrower[i] if x in there] for i in there}
-    groups = _groups(labels, there)
-    inside = {x for group in (*below.values(), *groups.values()) for x in group}
-    top = [i for i in there if i not in inside]
-    if not under:
-        chosen, named = [i for i in top if below[i]], list(groups)
-    else:
-        chosen = groups[under] if under in groups else below[position(model, under)]
-        named = []
-    known = sorted(chosen, key=lambda i: (labels[i].name.casefold(), i))
-    known_facts = facts(labels, counts, np.array(known, dtype=np.int64))
+    labels, counts = model.labels, model.train_counts
+    tree = _Tree(labels, set(present(model).tolist()), (model.columns or {}).get("path") or "")
+    if under and under not in tree.below:
+        position(model, under)  # which says that there is no such label
+    chosen = tree.below.get(under, []) if under else [x for x in tree.top if tree.below.get(x)]
+    known = [x for x in chosen if x in tree.places]
+    places = np.array([tree.places[x] for x in known], dtype=np.int64)
+    facts_of = dict(zip(known, facts(labels, counts, places), strict=True))
     found = [
-        *(
-            TreeLabel(**x, narrower=len(below[i]), known=True)
-            for x, i in zip(known_facts, known, strict=True)
-        ),
-        *(_group(name, len(groups[name])) for name in named),
+        TreeLabel(
+            **facts_of.get(x, _GROUP | {"id": x, "name": x}),
+            short=tree.short(facts_of[x]["name"] if x in facts_of else x, under),
+            narrower=len(tree.below.get(x, ())),
+            known=x in facts_of,
+        )
+        for x in chosen
     ]
-    found.sort(key=lambda x: x.name.casefold())
-    alone = sum(not below[i] for i in top)
-    return Level(total=len(found), alone=alone, labels=found[offset : offset + limit])
+    found.sort(key=lambda x: (x.name.casefold(), tree.places.get(x.id, -1)))
+    alone = sum(not tree.below.get(x) for x in tree.top)
+    parent = next(iter(tree.above(under)), "") if under else ""
+    return Level(total=len(found), alone=alone, above=parent, labels=found[offset : offset + limit])
 
 
-def _groups(labels: LabelSet, there: set[int]) -> dict[str, list[int]]:
-    """What is named as broader but no label, with the labels directly below it."""
-    found: dict[str, list[int]] = {}
-    for i in sorted(there):
-        for parent in labels[i].broader:
-            if labels.get(parent) < 0:
-                found.setdefault(parent, []).append(i)
-    return found
+_GROUP = {"training_documents": 0, "band": BAND_NAMES[0]}
 
 
-def _group(name: str, narrower: int) -> TreeLabel:
-    return TreeLabel(
-        id=name,
-        name=name,
-        training_documents=0,
-        band=BAND_NAMES[0],
-        narrower=narrower,
-        known=False,
-    )
+class _Tree:
+    """Labels, and what is named as broader but is no label, by their ids.
+
+    Where labels are paths, such a group has a place below another one: its path says which.
+    """
+
+    def __init__(self, labels: LabelSet, there: set[int], path: str) -> None:
+        self._labels = labels
+        self._path = path
+        self.places = {labels[i].id: i for i in sorted(there)}
+        self.below: dict[str, list[str]] = {}
+        inside = set()
+        todo = list(self.places)
+        seen = set(todo)
+        for id in todo:  # groups join while it goes on
+            for parent in self.above(id):
+                self.below.setdefault(parent, []).append(id)
+                inside.add(id)
+                if parent not in seen:
+                    seen.add(parent)
+                    todo.append(parent)
+        self.top = [id for id in todo if id not in inside]
+
+    def above(self, id: str) -> list[str]:
+        """What is directly above a label or a group; labels that were removed are nowhere."""
+        place = self.places.get(id)
+        named = [above(id, self._path)] if place is None else self._labels[place].broader
+        return [x for x in named if x and (x in self.places or self._labels.get(x) < 0)]
+
+    def short(self, name: str, under: str) -> str:
+        """A name below another one, without the path that both have."""
+        return name.removeprefix(under + self._path) if under and self._path else name

@@ -71,8 +71,8 @@ def as_problem(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
         return problem(422, _troubles(request, error))
     if isinstance(error, HTTPException):
-        phrase = HTTPStatus(error.status_code).phrase
-        message = error.detail or phrase
+        # Only what has no message needs a phrase: 499 is none that Python knows.
+        message = error.detail or HTTPStatus(error.status_code).phrase
         if message == HTTPStatus.NOT_FOUND.phrase:  # starlette's own; others say what is missing
             message = f"There is nothing at {request.url.path}. /docs lists all requests."
         return problem(error.status_code, message, dict(error.headers or {}))

@@ -347,6 +347,7 @@ class Info(BaseModel):
     bands: list[BandInfo]
     parts: list[str]
     thresholds: dict[str, float] | None
+    codes: Annotated[bool, Field(description="Whether ids are codes to be shown beside names.")]
     writable: bool
 
 

@@ -163,8 +163,18 @@ export const service = {
   explain: (text, id, signal) => call("POST", "v1/explain", { body: { text, label: id }, signal }),
   extract: (file) =>
     call("POST", `v1/extract?${new URLSearchParams({ name: file.name.slice(-500) })}`, { body: file }),
-  table: (file) =>
-    call("POST", `v1/table?${new URLSearchParams({ name: file.name.slice(-500) })}`, { body: file }),
+  /** The documents of a table; `chosen`: its sheet, its columns of text, and that of the id. */
+  table: (file, { sheet, text = [], id } = {}) => {
+    const query = new URLSearchParams({ name: file.name.slice(-500) });
+    for (const column of text) query.append("text", column);
+    if (sheet) query.set("sheet", sheet);
+    if (id !== undefined) query.set("id", id); // empty: rows are numbered
+    return call("POST", `v1/table?${query}`, { body: file });
+  },
+  columns: (file, sheet) => {
+    const query = new URLSearchParams({ name: file.name.slice(-500), ...(sheet ? { sheet } : {}) });
+    return call("POST", `v1/table/columns?${query}`, { body: file });
+  },
   runs: () => call("GET", RUNS),
   visitor: () => call("GET", "v1/visitor"),
   level: (query, signal) => call("GET", `v1/hierarchy?${new URLSearchParams(query)}`, { signal }),

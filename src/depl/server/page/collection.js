@@ -1,6 +1,6 @@
 // The open documents as a list, each with its labels.
 
-import { $, count, debounced, h, plural, showTrouble, toast, wording } from "./dom.js";
+import { $, code, count, debounced, h, plural, showTrouble, toast, wording } from "./dom.js";
 import { service } from "./api.js";
 import { bandIcon } from "./bands.js";
 import { labelAll } from "./batches.js";
@@ -114,7 +114,8 @@ export class Collection {
     const words = $("documents-search").value.toLowerCase().split(/\s+/).filter(Boolean);
     const has = (one) => {
       if (!words.length) return true;
-      const names = (one.labels ? this.#suggest.taken(one) : []).map(({ name }) => name);
+      const taken = one.labels ? this.#suggest.taken(one) : [];
+      const names = taken.map(({ id, name }) => `${name}\n${id}`);
       const all = `${one.name}\n${one.text}\n${names.join("\n")}`.toLowerCase();
       return words.every((word) => all.includes(word));
     };
@@ -166,6 +167,7 @@ export class Collection {
         { class: decision ? "tag decided" : "tag" },
         decision ? h("span", { role: "img", "aria-label": decision, title: decision }, "✓") : bandIcon(band),
         name,
+        code({ id, name }),
         said === null ? null : h("span", { class: "number muted" }, said),
         !decision && fresh.has(id) ? h("b", { class: "fresh" }, "new") : null,
       );

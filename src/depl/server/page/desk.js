@@ -63,8 +63,12 @@ export class Desk extends EventTarget {
 
   /** Adds documents to those that are open and shows the first; one that is there is not added. */
   open(documents) {
-    const there = new Set(this.#documents.map(({ name, text }) => `${name}\n${text}`));
-    const fresh = documents.filter(({ name, text }) => !there.has(`${name}\n${text}`));
+    const same = ({ name, text }) => `${name}\n${text}`;
+    const there = new Map(this.#documents.map((one) => [same(one), one]));
+    const fresh = documents.filter((one) => !there.has(same(one)));
+    for (const one of documents) {
+      if (there.has(same(one))) there.get(same(one)).table = one.table; // as it was read last
+    }
     const kept = this.#documents.filter((one) => !isBlank(one));
     this.#documents = [...kept, ...fresh];
     if (!this.#documents.length) this.#documents = blank();
@@ -80,18 +84,32 @@ export class Desk extends EventTarget {
 
   edit(text) {
     if (this.#guest) return;
-    const { name, row } = this.#documents[this.#at];
-    this.#documents[this.#at] = { name, text, row };
+    const { name, row, table } = this.#documents[this.#at];
+    this.#documents[this.#at] = { name, text, row, table };
     this.#touched = true;
     this.#keepSoon();
     this.#tell("edited");
   }
 
+  /** Puts documents in place of those of a table; returns what brings these back. */
+  replace(table, documents) {
+    const kept = this.#documents.filter((one) => !isBlank(one));
+    const place = kept.findIndex((one) => one.table === table);
+    const first = place < 0 ? kept.length : place;
+    const before = kept.slice(0, first);
+    const after = kept.slice(first).filter((one) => one.table !== table);
+    return this.#exchange([...before, ...documents, ...after], first);
+  }
+
   /** Closes all documents; returns what brings them back. */
   clear() {
+    return this.#exchange(blank(), 0);
+  }
+
+  #exchange(fresh, place) {
     const [documents, at] = [this.#documents, this.#at];
-    this.#documents = blank();
-    this.#at = 0;
+    this.#documents = fresh.length ? fresh : blank();
+    this.#at = Math.min(place, this.#documents.length - 1);
     this.#changed("opened", "shown");
     return () => {
       this.#documents = documents;

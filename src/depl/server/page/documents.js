@@ -13,16 +13,21 @@ const BLOCKS =
 
 /**
  * The documents in these files; sentences about what was taken from tables, and about files and
- * rows that cannot be read.
+ * rows that cannot be read. `tables`: how each table was read. `unclear`: files of which nobody but
+ * people can say which column has the text.
  */
 export async function readFiles(files) {
-  const found = { documents: [], notes: [], refused: [] };
+  const found = { documents: [], notes: [], refused: [], tables: [], unclear: [] };
   for (const file of files) {
     try {
       if (file.size > MOST_BYTES) throw new Error(`${file.name} is larger than 16 MB.`);
-      if (TABLE.test(file.name)) await readTable(file, found);
+      if (TABLE.test(file.name)) await readTable(file, {}, found);
       else found.documents.push({ name: file.name, text: await textOf(file) });
     } catch (error) {
+      if (error.status === 422 && TABLE.test(file.name) && (await isUnclear(file))) {
+        found.unclear.push(file);
+        continue;
+      }
       const about = [422, 501].includes(error.status) || !error.title;
       found.refused.push(about ? error.message : `${file.name}: ${wording(error)}`);
     }
@@ -30,11 +35,18 @@ export async function readFiles(files) {
   return found;
 }
 
-async function readTable(file, { documents, notes, refused }) {
-  const table = await service.table(file);
+/** Whether a file is a table, and nothing shows which of its columns has the text. */
+async function isUnclear(file) {
+  const { columns, text } = await service.columns(file).catch(() => ({ columns: [], text: [] }));
+  return columns.length > 0 && !text.length;
+}
+
+/** Adds the documents of a table to those found; `chosen`: its sheet, text and id, as people chose. */
+export async function readTable(file, chosen, { documents, notes, refused, tables }) {
+  const table = await service.table(file, chosen);
   const rows = plural(table.documents.length, "document");
   const columns = table.text.length ? `, text from ${table.text.join(" + ")}` : "";
-  const unread = /^sheet .*\(not read: /.test(table.described) ? `, from ${table.described}` : "";
+  const unread = !chosen.sheet && /^sheet .*\(not read: /.test(table.described) ? `, from ${table.described}` : "";
   const cut = table.cut ? "; only the first rows, the table has more" : "";
   if (!table.documents.length && !table.left_out) throw new Error(`There is no record in ${file.name}.`);
   notes.push(`${file.name}: ${rows}${unread}${columns}${cut}.`);
@@ -42,10 +54,12 @@ async function readTable(file, { documents, notes, refused }) {
     const [first] = table.reasons;
     refused.push(`${plural(table.left_out, "row")} left out, such as ${first}.`);
   }
+  const key = `${file.name} ${Date.now()} ${tables.length}`;
+  tables.push({ key, file, described: table.described, text: table.text, id: table.id, chosen });
   const alone = table.documents.length === 1;
   for (const { id, text, numbered } of table.documents) {
     const row = numbered ? `${file.name}:${id}` : undefined; // a number names no document elsewhere
-    documents.push({ name: alone ? file.name : id, text, row });
+    documents.push({ name: alone ? file.name : id, text, row, table: key });
   }
 }
 

@@ -24,6 +24,15 @@ export const count = (n) => n.toLocaleString("en");
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 export const signed = (x) => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
 
+let codesAreKnown = false;
+
+/** Sets whether the ids of labels are codes that people know, to be shown beside the names. */
+export const showCodes = (known) => (codesAreKnown = known);
+
+/** The code of a label that has one. */
+export const code = ({ id, name }) =>
+  codesAreKnown && id !== name ? h("span", { class: "code" }, ` ${id}`) : null;
+
 /** A probability in whole percent; never "0%" or "100%" for what is only close to it. */
 export function percent(p) {
   if (p > 0 && p < 0.01) return "<1%";

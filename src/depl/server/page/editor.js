@@ -2,6 +2,7 @@
 
 import { $, busy, count, h, plural, toast } from "./dom.js";
 import { readFiles } from "./documents.js";
+import { Tables } from "./tables.js";
 
 const LONGEST_LIT = 300_000; // characters; beyond, laying out the text twice slows down typing
 
@@ -37,6 +38,7 @@ export class Editor {
    */
   constructor(desk, changed, complain) {
     this.#desk = desk;
+    this.tables = new Tables(desk);
     this.#changed = changed;
     this.#complain = complain;
     this.area = $("text");
@@ -73,15 +75,17 @@ export class Editor {
   /** Adds the documents of files to those that are open; several are shown as a list. */
   async open(files) {
     const stop = busy(files.length > 1 ? `Reading ${files.length} files…` : `Reading ${files[0]?.name}…`);
-    const { documents, notes, refused } = await readFiles(files);
+    const { documents, notes, refused, tables, unclear } = await readFiles(files);
     stop();
     if (documents.length) {
       const before = this.#desk.isEmpty ? 0 : this.#desk.documents.length;
+      this.tables.remember(tables);
       const added = this.#desk.open(documents);
       if (!added) notes.push("What is in it was open already.");
-      else if (before && documents.length > 1) notes.push(`Added below the ${count(before)} that were open.`);
+      else if (before && documents.length > 1) notes.push(`Added below ${before === 1 ? "the one that was" : `the ${count(before)} that were`} open.`);
     }
     if (notes.length || refused.length) this.#complain([...notes, ...refused].join(" "));
+    this.tables.askAbout(unclear);
     if (!documents.length) return;
     location.hash = documents.length > 1 ? "#documents" : "#suggest";
   }

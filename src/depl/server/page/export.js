@@ -19,7 +19,10 @@ export function tabSeparated(labels) {
   return [COLUMNS.join("\t"), ...lines].join("\n");
 }
 
-/** `results`: a list of {name, labels}, one for each document. */
+/**
+ * `results`: a list of {name, labels}, one for each document. It begins with a byte order mark,
+ * without which Excel takes it for another encoding.
+ */
 export function commaSeparated(results) {
   const quoted = (value) => {
     const text = safeCell(value);
@@ -27,7 +30,7 @@ export function commaSeparated(results) {
   };
   const line = (name, row) => [name, ...COLUMNS.map((column) => row[column])].map(quoted).join(",");
   const lines = results.flatMap(({ name, labels }) => rowsOf(labels).map((row) => line(name, row)));
-  return [["document", ...COLUMNS].join(","), ...lines, ""].join("\r\n");
+  return `\ufeff${[["document", ...COLUMNS].join(","), ...lines, ""].join("\r\n")}`;
 }
 
 export function asJson(results, { run, threshold, band }) {

@@ -1,8 +1,6 @@
 // The label set: search, browse by frequency band, and a page for each label.
 
-import {
-  $, aboutLabel, count, debounced, h, labelAddress, otherNameWith, plural, showTrouble, trainedOn,
-} from "./dom.js";
+import { $, aboutLabel, code, count, debounced, h, labelAddress, otherNameWith, plural, showTrouble, trainedOn } from "./dom.js";
 import { service } from "./api.js";
 import { allBands, bandIcon, bandOf, levelOf } from "./bands.js";
 import { readable } from "./editor.js";
@@ -162,7 +160,8 @@ export class Labels {
     }
     const names = label.alt_names.join(", ");
     const title = h("h2", { tabindex: "-1", id: "label-name" }, label.name);
-    const facts = ` ${trainedOn(label)} · ID `;
+    const own = label.id === label.name; // labels of a table are known by their names
+    const facts = own ? ` ${trainedOn(label)}` : ` ${trainedOn(label)} · ID `;
     const family = relatives(label);
     const inTree = async () => {
       location.hash = "#labels";
@@ -177,7 +176,7 @@ export class Labels {
       back(),
       h("div", { class: "card-head" }, title, actions),
       names ? h("p", { class: "others" }, `Also called ${names}`) : null,
-      h("p", { class: "muted facts" }, bandIcon(label.band), facts, h("code", {}, label.id)),
+      h("p", { class: "muted facts" }, bandIcon(label.band), facts, own ? null : h("code", {}, label.id)),
       family.length ? h("p", { class: "family" }, ...family.flatMap((one) => [one, " "])) : null,
       ...(definition && definition !== label.description
         ? [h("h3", {}, "Definition"), h("p", { class: "description" }, definition)]
@@ -238,7 +237,7 @@ function row(label) {
   const seen = plural(label.training_documents, "document");
   const head = [
     bandIcon(label.band),
-    h("a", { href: labelAddress(label.id) }, label.name),
+    h("a", { href: labelAddress(label.id) }, label.name, code(label)),
     h("span", { class: "muted number" }, seen),
   ];
   const others = [otherNameWith(label, searched), ...label.alt_names].filter(Boolean);
@@ -252,7 +251,11 @@ function row(label) {
 }
 
 function keywords(label) {
-  const block = h("section", {}, h("h3", {}, "Keywords"));
+  const meaning = [
+    h("em", {}, " how much each word speaks for the label"),
+    h("em", { class: "expert-only" }, ": its weight in the SVM"),
+  ];
+  const block = h("section", {}, h("h3", {}, "Keywords", ...(label.keywords.length ? meaning : [])));
   if (!label.keywords.length) {
     const none =
       "No keywords. They are learned from training documents with this label; " +
@@ -264,7 +267,7 @@ function keywords(label) {
   const line = ({ term, weight }) => {
     const look = { class: `bar band-${levelOf(label.band)}`, "--p": Math.abs(weight) / most };
     const bar = h("span", { ...look, "aria-hidden": true }, h("i"));
-    const number = h("span", { class: "number muted" }, weight.toFixed(2));
+    const number = h("span", { class: "number muted expert-only" }, weight.toFixed(2));
     return h("li", {}, h("span", {}, term), bar, number);
   };
   block.append(h("ol", { class: "weights" }, ...label.keywords.map(line)));
@@ -272,11 +275,12 @@ function keywords(label) {
 }
 
 function nearest(label) {
-  const block = h("section", {}, h("h3", {}, "Similar labels"));
+  const meaning = h("em", { class: "expert-only" }, " similarity: 1 is the same, 0 nothing");
+  const block = h("section", {}, h("h3", {}, "Similar labels", label.nearest.length ? meaning : null));
   if (!label.nearest.length) block.append(h("p", { class: "muted" }, "No similar labels."));
   const line = (other) => {
-    const link = h("a", { href: labelAddress(other.id) }, other.name);
-    const similar = h("span", { class: "number muted" }, other.similarity.toFixed(2));
+    const link = h("a", { href: labelAddress(other.id) }, other.name, code(other));
+    const similar = h("span", { class: "number muted expert-only" }, other.similarity.toFixed(2));
     return h("li", {}, bandIcon(other.band), link, similar);
   };
   block.append(h("ol", { class: "close" }, ...label.nearest.map(line)));

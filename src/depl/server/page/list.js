@@ -1,6 +1,6 @@
 // The ranked labels; below an opened one, why it is suggested.
 
-import { $, h, moveByArrows, plural, showTrouble } from "./dom.js";
+import { $, code, h, moveByArrows, plural, showTrouble } from "./dom.js";
 import { service } from "./api.js";
 import { bandIcon, levelOf } from "./bands.js";
 import { readable } from "./editor.js";
@@ -166,7 +166,7 @@ export class RankedList {
       "button",
       { type: "button", class: "label", ...state },
       bandIcon(label.band),
-      h("span", { class: "name" }, label.name),
+      h("span", { class: "name" }, label.name, code(label)),
       h("span", { class: "seen muted number" }, seen),
       h("span", { class: "p number" }),
       h("span", { class: `bar band-${levelOf(label.band)}`, "aria-hidden": true }, h("i")),

@@ -1,6 +1,6 @@
 // Puts the page together: which view is shown, and what the service says about itself.
 
-import { $, labelAddress, plural, showTrouble, toast } from "./dom.js";
+import { $, labelAddress, plural, showCodes, showTrouble, toast } from "./dom.js";
 import { keepToken, pageOf, runHere, service, token, whenGiven, whenRenewed } from "./api.js";
 import { learnBands } from "./bands.js";
 import { Collection } from "./collection.js";
@@ -55,6 +55,7 @@ function describe(info, runs) {
   const several = names.length > 1;
   $("run").textContent = several ? size.join(", ") : `${info.name}: ${size.join(", ")}`;
   $("runs").hidden = !several;
+  showCodes(info.codes);
   $("choose-run").replaceChildren(...names.map((name) => new Option(name)));
   $("choose-run").value = runHere() ?? names[0];
   $("for-programs").href = `${runHere() === null ? "" : "../../"}docs`;

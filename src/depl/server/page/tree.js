@@ -1,6 +1,6 @@
 // The hierarchy of labels as a tree, loaded level by level as it is opened.
 
-import { $, count, h, labelAddress, plural, showTrouble } from "./dom.js";
+import { $, code, count, h, labelAddress, plural, showTrouble } from "./dom.js";
 import { service } from "./api.js";
 import { bandIcon } from "./bands.js";
 
@@ -54,10 +54,9 @@ export class Tree {
     await this.show();
     const way = [id];
     for (let at = id; way.length < 20; at = way[0]) {
-      // What is above may be no label itself, and then it is at the top.
-      const { broader } = await service.label(at).catch(() => ({ broader: [] }));
-      if (!broader.length || way.includes(broader[0].id)) break;
-      way.unshift(broader[0].id);
+      const { above } = await service.level({ under: at, limit: 1 });
+      if (!above || way.includes(above)) break;
+      way.unshift(above);
     }
     let level = this.#box;
     let item = null;
@@ -94,14 +93,14 @@ export class Tree {
     const about = { role: "treeitem", tabindex: "-1", "aria-level": level, "data-id": label.id };
     if (!label.known) about["data-group"] = true;
     if (parent) about["aria-expanded"] = false;
-    const below = parent ? `${plural(label.narrower, "label")} below` : "";
+    const below = parent ? `${count(label.narrower)} below` : "";
     const documents = label.known ? plural(label.training_documents, "document") : "";
     const row = h(
       "div",
       { class: "branch" },
       h("span", { class: parent ? "twig" : "leaf", "aria-hidden": "true" }),
       label.known ? bandIcon(label.band) : null,
-      h("span", { class: "name" }, label.name),
+      h("span", { class: "name" }, label.short, label.known ? code(label) : null),
       h("span", { class: "muted number" }, [below, documents].filter(Boolean).join(" · ")),
     );
     return h("li", about, row);

@@ -273,7 +273,9 @@ function parts(why) {
 }
 
 function neighbours(why) {
-  const block = h("section", {}, h("h4", {}, "Similar training documents with this label"));
+  const meaning = h("em", { class: "expert-only" }, " similarity: 1 is the same, 0 nothing");
+  const title = h("h4", {}, "Similar training documents with this label", why.neighbours.length ? meaning : null);
+  const block = h("section", {}, title);
   if (!why.neighbours.length) {
     const none = why.label.training_documents
       ? "No training document with this label is similar to this text."
