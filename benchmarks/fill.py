@@ -18,14 +18,13 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from scipy.special import logit
 
 import depl
-from depl.evaluation.metrics import inverse_propensities
 from depl.fusion import rare
 from depl.fusion.fusion import Fusion
 from depl.pipeline.fusion import held_out_counts, held_out_rankings, label_facts
@@ -79,30 +78,16 @@ def measure(name: str, data: Path) -> dict[str, dict[str, float]]:
 
 
 def fitted(run: Run) -> tuple[Fusion, Callable[..., rare.Order]]:
-    """The fusion of a run fitted once more, and what chooses an order for it."""
+    """The fusion of a run fitted once more, and what chooses an order for it, with its inputs."""
     work = Work(run, run.config(), run.path, run.path / ".scratch")
     held_out, counts = run.slice.held_out, held_out_counts(run)
     Y, n_train = run.Y[held_out], len(run.slice.rest())
     rankings, fold = held_out_rankings(work), run.slice.fold[held_out]
     _, facts = label_facts(run, titles=read_titles(rankings))
-    fusion = Fusion().fit(rankings, Y, counts, n_train, fold, facts)
-    ranked = fusion.cross_fitted_
-    rows, columns = np.nonzero(ranked.indices >= 0)
-    probability = ranked.scores[rows, columns].astype(np.float64)
-    slope, offset = fusion._line  # from log-odds to calibrated ones
-    log_odds = (logit(np.clip(probability, 1e-9, 1 - 1e-7)) - offset) / slope
-    choose = partial(
-        rare.choose_order,
-        rows,
-        ranked.indices[rows, columns].astype(np.int64),
-        log_odds,
-        probability,
-        Y[fusion.fitted_on_],
-        inverse_propensities(counts.mean(axis=0), n_train),
-        rare.rare_labels(counts.min(axis=0)),
-        fusion.head_loss,
-    )
-    return fusion, choose
+    fusion = Fusion()
+    with mock.patch("depl.fusion.fusion.choose_order", wraps=rare.choose_order) as chosen:
+        fusion.fit(rankings, Y, counts, n_train, fold, facts)
+    return fusion, partial(rare.choose_order, *chosen.call_args.args)
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,7 +23,14 @@ from depl.fusion.calibration import calibration_error, correction
 from depl.fusion.candidates import candidate_pairs
 from depl.fusion.fusion import Fusion
 from depl.fusion.growing import weigh
-from depl.fusion.rare import FILLS, Order, choose_order, rare_labels
+from depl.fusion.rare import (
+    FILLS,
+    Order,
+    Precisions,
+    choose_order,
+    rare_labels,
+    times_expected,
+)
 
 N_LABELS = 30
 
@@ -368,17 +376,35 @@ def test_order_favours_rare_labels_as_far_as_it_costs_the_head_little(seed, head
         right = np.take_along_axis(truth, best, axis=1)
         return best, right, precision_and_psp(best.astype(np.int32), Y, inverse, (1, 5)), tail
 
+    powers = [step / 20 for step in range(21)]
+
     def precisions(order):
-        """What is right, and what is expected to be, at 1 and 5."""
+        """Of each document what is right, and on average what is expected to be, at 1 and 5."""
         best, right, *_ = scores(order)
         likely = np.take_along_axis(probability.reshape(n, n_labels), best, axis=1)
-        return np.array([100 * x[:, :k].mean() for x in (right, likely) for k in (1, 5)])
+        counted = [100 * right[:, :k].mean(axis=1) for k in (1, 5)]
+        return counted, [100 * likely[:, :k].mean() for k in (1, 5)]
+
+    def times(cut):
+        """The real loss in times the expected one: a weighted mean of all steps and of 1.5."""
+        above, below = 1.5 / 0.25, 1 / 0.25
+        for low, high in pairwise(powers):
+            (before, usual), (after, less) = precisions(Order(low)), precisions(Order(high))
+            lost, expected = before[cut] - after[cut], usual[cut] - less[cut]
+            variance = (lost @ lost + (100, 20)[cut] ** 2) / n**2
+            above += expected * lost.mean() / variance
+            below += expected**2 / variance
+        return max(above / below, 1.0)
+
+    factors = [times(0), times(1)]
 
     def harmless(order):
-        return np.all(precisions(Order()) - precisions(order) <= head_loss + 1e-9)
+        _, plain = precisions(Order())
+        _, found = precisions(order)
+        losses = [x - y for x, y in zip(plain, found, strict=True)]
+        return all(x * y <= head_loss + 1e-9 for x, y in zip(factors, losses, strict=True))
 
     chosen = choose_order(rows, labels, log_odds, probability, Y, inverse, rare, head_loss)
-    powers = [step / 20 for step in range(21)]
     without = max(x for x in powers if harmless(Order(x)))
     orders = []
     for fill in FILLS:
@@ -639,3 +665,31 @@ def test_bad_slices_and_settings_are_refused():
         Fusion(head_loss=-0.1)
     with pytest.raises(NotFittedError):
         Fusion().rank(rankings, counts, 5)
+
+
+@pytest.mark.parametrize(("inflated", "low", "high"), [(0.0, 1.0, 1.3), (1.0, 1.6, 6.0)])
+def test_losses_are_larger_than_expected_where_rare_labels_are_too_probable(inflated, low, high):
+    rng = np.random.default_rng(0)
+    n, n_labels = 20_000, 8
+    counts = np.array([3, 3, 3, 3, 300, 300, 300, 300])
+    inverse = inverse_propensities(counts, 5000)
+    rows, labels = (x.ravel() for x in np.mgrid[:n, :n_labels])
+    real = rng.normal(-1, 1.5, size=len(rows))
+    Y = csr_array((rng.random(len(rows)) < expit(real)).reshape(n, n_labels).astype(np.float32))
+    log_odds = real + inflated * (counts[labels] < 10)
+    path = []
+    for power in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
+        keys = Order(power).keys(log_odds, expit(log_odds), inverse[labels])
+        best = Ranking.from_pairs(rows, labels, expit(log_odds), n, 5, order=keys)
+        path.append(Precisions.of(best, Y))
+    factors = times_expected(path)
+    assert np.all((low <= factors) & (factors <= high))
+    if not inflated:  # 20,000 documents say so, against what is expected before
+        return
+    real_loss = path[0].counted.mean(axis=0) - path[-1].counted.mean(axis=0)
+    np.testing.assert_allclose(factors * (path[0].likely - path[-1].likely), real_loss, rtol=0.5)
+
+
+def test_without_documents_that_change_losses_are_one_and_a_half_times_as_expected():
+    same = Precisions(np.zeros((10, 2)), np.array([50.0, 20.0]))
+    np.testing.assert_allclose(times_expected([same, same]), 1.5)
