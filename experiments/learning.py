@@ -34,7 +34,6 @@ import numpy as np
 import depl
 from depl.evaluation.scores import evaluate_known
 from depl.labels.decisions import VERDICTS, Decision
-from depl.labels.feedback import FeedbackStore
 from depl.pipeline.fit import fit
 from depl.pipeline.learn import learn
 from depl.run.folder import Run
@@ -79,7 +78,7 @@ def main() -> None:
             shutil.rmtree(path, ignore_errors=True)
         before = args.out / f"learned-{number - 1}" if number > 1 else stale
         run = Run(shutil.copytree(before, learned))
-        give(run, corpus.subset(arrived), depl.Classifier.load(before), PEOPLE[args.people])
+        give(run, corpus.subset(arrived), PEOPLE[args.people])
         seen = corpus.subset(np.concatenate([half, *rest[:number]]))
         _, learning = timed(lambda run=run: learn(run))
         _, retraining = timed(lambda seen=seen, to=again: fit(seen, to, config))
@@ -115,7 +114,7 @@ def warm_up(corpus: depl.Corpus, path: Path, config: depl.Config) -> None:
     """Do all of it once on a little, so that nothing is compiled or loaded when it is timed."""
     shutil.rmtree(path, ignore_errors=True)
     run = fit(corpus.subset(np.arange(200)), path, config)
-    give(run, corpus.subset(np.arange(200, 220)), depl.Classifier.load(path))
+    give(run, corpus.subset(np.arange(200, 220)))
     learn(run)
 
 
@@ -125,17 +124,12 @@ def timed(act):
     return act(), time.process_time() - start
 
 
-def give(
-    run: Run,
-    corpus: depl.Corpus,
-    model: depl.Classifier,
-    verdicts: Collection[str] = VERDICTS,
-) -> None:
+def give(run: Run, corpus: depl.Corpus, verdicts: Collection[str] = VERDICTS) -> None:
     """Accept and reject the first five suggestions of every document, and add what is missing.
 
     Only decisions of these verdicts are given.
     """
-    store = FeedbackStore(run.path, run.version())
+    model = depl.Classifier.load(run.path)
     shown = model.predict(corpus.texts, k=5).rows(model.labels)
     for id, text, row, suggested in zip(corpus.ids, corpus.texts, corpus.Y, shown, strict=True):
         true = dict.fromkeys(corpus.labels[int(j)].id for j in row.indices)
@@ -147,7 +141,7 @@ def give(
         decisions += [Decision(x, "added") for x in missing]
         decisions = [x for x in decisions if x.verdict in verdicts]
         if decisions:
-            store.add(text, decisions, id=id)
+            model.feedback.keep(text, decisions, id=id)
 
 
 def scores(model: depl.Classifier, seen: depl.Corpus, test: depl.Corpus) -> dict[str, float]:

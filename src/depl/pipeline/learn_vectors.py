@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depl.core.corpus import Corpus
-from depl.neural.tokens import tokenize
+from depl.neural.tokens import TOKENIZER, tokenize
 from depl.run.folder import Run
 from depl.run.learned_vectors import LearnedVectors
 
 if TYPE_CHECKING:
+    from depl.neural.encoder import DualEncoder
     from depl.neural.retriever import Vectors
 
 
@@ -33,6 +34,7 @@ def encode_news(
     documents: Mapping[int, NDArray[np.float32] | None],
     label_texts: Mapping[int, str],
     before: LearnedVectors | None,
+    encoder: DualEncoder | None,
 ) -> LearnedVectors:
     """The vectors of what was learnt.
 
@@ -47,14 +49,19 @@ def encode_news(
         Labels by position, and their descriptions that are other than the last time.
     before : LearnedVectors or None
         What was known the last time.
+    encoder : DualEncoder or None
+        The run's, where it has been loaded.
     """
     from depl.neural import encoder_files
     from depl.neural.distributed import Processes
     from depl.neural.encoder import encode
     from depl.neural.retriever import label_vectors, unit_vectors
 
-    folder = run.encoder_folder("encoder")
-    encoder = encoder_files.load(folder).to(Processes.launched(run.config().device).device)
+    if encoder is None:
+        folder = run.encoder_folder("encoder")
+        encoder = encoder_files.load(folder).to(Processes.launched(run.config().device).device)
+    else:  # its weights have been checked, which takes as long as encoding four documents
+        folder = run.verified("encoder", TOKENIZER)
     unread = [i for i, vector in documents.items() if vector is None]
     longest = run.settings("documents")["max_tokens"]
     tokens = tokenize([corpus.texts[i] for i in unread], folder, longest)
