@@ -12,7 +12,8 @@ documents so far, for all three. Seconds are of the processor: what others do on
 not count.
 
 Writes learning.json into FOLDER after every portion, and prints the means of all portions. A second
-call continues where the first stopped; ``--most`` stops after so many portions. A portion is small:
+call continues where the first stopped; ``--most`` stops after so many portions, and with ``--every
+9`` only the first and the tenth are retrained and measured. A portion is small:
 with ``--others`` the runs after the last one also label so many documents of the later half which
 none of them has seen. With ``--swap`` these are labelled by the learned run with one piece of the
 retrained one at a time, too: what learning lacks is in the pieces that help. ``--people judge``:
@@ -51,6 +52,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=4000)
     parser.add_argument("--portions", type=int, default=10)
     parser.add_argument("--most", type=int, default=1_000, help="portions to do in this call")
+    parser.add_argument("--every", type=int, default=1, help="retrain after the 1st, 1+n-th, ...")
     parser.add_argument("--others", type=int, default=0, help="documents to measure the last on")
     parser.add_argument("--people", choices=PEOPLE, default="all", help="what they tell")
     parser.add_argument("--swap", action="store_true", help="with --others: which piece lacks what")
@@ -71,7 +73,7 @@ def main() -> None:
         shutil.rmtree(args.out, ignore_errors=True)
         fit(corpus.subset(half), stale, config)
     warm_up(corpus, args.out / "warm-up", config)
-    done = len(rows) // 3
+    done = rows[-1]["portion"] if rows else 0
     for number, (arrived, following) in list(enumerate(pairwise(rest), 1))[done:][: args.most]:
         learned, again = args.out / f"learned-{number}", args.out / f"retrained-{number}"
         for path in (learned, again):
@@ -81,6 +83,8 @@ def main() -> None:
         give(run, corpus.subset(arrived), PEOPLE[args.people])
         seen = corpus.subset(np.concatenate([half, *rest[:number]]))
         _, learning = timed(lambda run=run: learn(run))
+        if (number - 1) % args.every:
+            continue
         _, retraining = timed(lambda seen=seen, to=again: fit(seen, to, config))
         test = corpus.subset(following)
         for name, path, seconds in (
@@ -91,8 +95,8 @@ def main() -> None:
             found = scores(depl.Classifier.load(path), seen, test)
             rows.append({"portion": number, "run": name, **found, "seconds": round(seconds, 2)})
         kept.write_text(json.dumps(rows, indent=2) + "\n")
-    number = len(rows) // 3
-    print_table(rows, f"mean of {number} portions")
+    number = rows[-1]["portion"]
+    print_table(rows, f"mean of {len(rows) // 3} portions")
     if args.others:
         later = np.setdiff1d(order[len(order) // 2 :], order[some])
         drawn = np.random.default_rng(0).permutation(later)[: args.others]

@@ -33,7 +33,7 @@ from depl.core.errors import RunError
 from depl.labels.feedback import FeedbackStore
 from depl.labels.feedback_corpus import Taught, taught
 from depl.pipeline.learn_fusion import foreseen, fused, suggesting
-from depl.pipeline.learn_vectors import encode_news, vectors_of
+from depl.pipeline.learn_vectors import encode_news, settled, vectors_of
 from depl.pipeline.news import News, news_since
 from depl.pipeline.sparse import token_count, unspoken_terms
 from depl.run.folder import Run
@@ -141,11 +141,15 @@ def _learned(
     known = (before.train_counts + corpus.label_counts)[news.labels] > 0
     learnt = news.labels[known]
     own = _described(run, corpus, features, X, csr_array(svm.weights_[learnt]), learnt)
-    said = dict(zip(learnt.tolist(), own.texts, strict=True))
-    own_vectors = {} if read is None else vectors_of(unread, read)
-    loaded = None if state is None or state.retriever is None else state.retriever.retriever
-    encoder = None if loaded is None else loaded.encoder
-    vectors = _encoded(run, corpus, before, studied, news, said, own_vectors, encoder)
+    vectors = None
+    if run.has("index"):
+        had = run.descriptions().with_others(before.labels.tolist(), before.descriptions).texts
+        own = replace(own, texts=settled([had[j] for j in learnt], own.texts))
+        said = {j: x for j, x in zip(learnt.tolist(), own.texts, strict=True) if x != had[j]}
+        own_vectors = {} if read is None else vectors_of(unread, read)
+        loaded = None if state is None or state.retriever is None else state.retriever.retriever
+        encoder = None if loaded is None else loaded.encoder
+        vectors = _encoded(run, corpus, before, studied, news, said, own_vectors, encoder)
     older = np.flatnonzero(~np.isin(before.labels, learnt))
     labels = np.concatenate([before.labels[older], learnt])
     described = Descriptions(
@@ -215,13 +219,11 @@ def _encoded(
     texts: Mapping[int, str],
     read: Mapping[int, NDArray[np.float32]],
     encoder: DualEncoder | None,
-) -> LearnedVectors | None:
-    """The vectors of the news, whose labels are described by ``texts``; None without an encoder.
+) -> LearnedVectors:
+    """The vectors of the news, with labels described anew by ``texts``.
 
     ``read`` has those of some documents, by position, if the encoder has been loaded.
     """
-    if not run.has("index"):
-        return None
     known: dict[str, NDArray[np.float32]] = {}
     if before.vectors is not None:
         digests = [x.digest for x in studied.verdicts.values()]
@@ -232,9 +234,7 @@ def _encoded(
         i: read.get(i, known.get(said.digest)) if i in reworded else fitted[i]
         for i, said in zip(news.places.tolist(), news.verdicts.values(), strict=True)
     }
-    had = run.descriptions().with_others(before.labels.tolist(), before.descriptions).texts
-    changed = {j: text for j, text in texts.items() if text != had[j]}
-    return encode_news(run, corpus, documents, changed, before.vectors, encoder)
+    return encode_news(run, corpus, documents, texts, before.vectors, encoder)
 
 
 def _described(

@@ -16,6 +16,8 @@ from depl.neural.tokens import TOKENIZER, tokenize
 from depl.run.folder import Run
 from depl.run.learned_vectors import LearnedVectors
 
+_SAME = 2 / 3
+
 if TYPE_CHECKING:
     from depl.neural.encoder import DualEncoder
     from depl.neural.retriever import Vectors
@@ -26,6 +28,24 @@ def vectors_of(places: Sequence[int], vectors: Vectors) -> dict[int, NDArray[np.
     from depl.neural.retriever import unit_vectors
 
     return dict(zip(places, unit_vectors(vectors), strict=True))
+
+
+def settled(had: Sequence[str], now: Sequence[str]) -> list[str]:
+    """Descriptions that stay as they were if they have most words in common with the new ones.
+
+    A label of many documents hardly ever gets other keywords by one more, and each description that
+    changes is encoded.
+    """
+    return [
+        before if _in_common(before, after) >= _SAME else after
+        for before, after in zip(had, now, strict=True)
+    ]
+
+
+def _in_common(one: str, other: str) -> float:
+    """The share of the words of two texts that both have."""
+    words, others = set(one.split()), set(other.split())
+    return len(words & others) / max(1, len(words | others))
 
 
 def encode_news(
