@@ -12,7 +12,8 @@ documents so far, for all three. Seconds are of the processor: what others do on
 not count.
 
 Writes learning.json into FOLDER after every portion, and prints the means of all portions. A second
-call continues where the first stopped; ``--most`` stops after so many portions. A portion is small:
+call continues where the first stopped; ``--most`` stops after so many portions, and with ``--every
+9`` only the first and the tenth are retrained and measured. A portion is small:
 with ``--others`` the runs after the last one also label so many documents of the later half which
 none of them has seen. With ``--swap`` these are labelled by the learned run with one piece of the
 retrained one at a time, too: what learning lacks is in the pieces that help. ``--people judge``:
@@ -34,7 +35,6 @@ import numpy as np
 import depl
 from depl.evaluation.scores import evaluate_known
 from depl.labels.decisions import VERDICTS, Decision
-from depl.labels.feedback import FeedbackStore
 from depl.pipeline.fit import fit
 from depl.pipeline.learn import learn
 from depl.run.folder import Run
@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=4000)
     parser.add_argument("--portions", type=int, default=10)
     parser.add_argument("--most", type=int, default=1_000, help="portions to do in this call")
+    parser.add_argument("--every", type=int, default=1, help="retrain after the 1st, 1+n-th, ...")
     parser.add_argument("--others", type=int, default=0, help="documents to measure the last on")
     parser.add_argument("--people", choices=PEOPLE, default="all", help="what they tell")
     parser.add_argument("--swap", action="store_true", help="with --others: which piece lacks what")
@@ -72,16 +73,18 @@ def main() -> None:
         shutil.rmtree(args.out, ignore_errors=True)
         fit(corpus.subset(half), stale, config)
     warm_up(corpus, args.out / "warm-up", config)
-    done = len(rows) // 3
+    done = rows[-1]["portion"] if rows else 0
     for number, (arrived, following) in list(enumerate(pairwise(rest), 1))[done:][: args.most]:
         learned, again = args.out / f"learned-{number}", args.out / f"retrained-{number}"
         for path in (learned, again):
             shutil.rmtree(path, ignore_errors=True)
         before = args.out / f"learned-{number - 1}" if number > 1 else stale
         run = Run(shutil.copytree(before, learned))
-        give(run, corpus.subset(arrived), depl.Classifier.load(before), PEOPLE[args.people])
+        give(run, corpus.subset(arrived), PEOPLE[args.people])
         seen = corpus.subset(np.concatenate([half, *rest[:number]]))
         _, learning = timed(lambda run=run: learn(run))
+        if (number - 1) % args.every:
+            continue
         _, retraining = timed(lambda seen=seen, to=again: fit(seen, to, config))
         test = corpus.subset(following)
         for name, path, seconds in (
@@ -92,8 +95,8 @@ def main() -> None:
             found = scores(depl.Classifier.load(path), seen, test)
             rows.append({"portion": number, "run": name, **found, "seconds": round(seconds, 2)})
         kept.write_text(json.dumps(rows, indent=2) + "\n")
-    number = len(rows) // 3
-    print_table(rows, f"mean of {number} portions")
+    number = rows[-1]["portion"]
+    print_table(rows, f"mean of {len(rows) // 3} portions")
     if args.others:
         later = np.setdiff1d(order[len(order) // 2 :], order[some])
         drawn = np.random.default_rng(0).permutation(later)[: args.others]
@@ -115,7 +118,7 @@ def warm_up(corpus: depl.Corpus, path: Path, config: depl.Config) -> None:
     """Do all of it once on a little, so that nothing is compiled or loaded when it is timed."""
     shutil.rmtree(path, ignore_errors=True)
     run = fit(corpus.subset(np.arange(200)), path, config)
-    give(run, corpus.subset(np.arange(200, 220)), depl.Classifier.load(path))
+    give(run, corpus.subset(np.arange(200, 220)))
     learn(run)
 
 
@@ -125,17 +128,12 @@ def timed(act):
     return act(), time.process_time() - start
 
 
-def give(
-    run: Run,
-    corpus: depl.Corpus,
-    model: depl.Classifier,
-    verdicts: Collection[str] = VERDICTS,
-) -> None:
+def give(run: Run, corpus: depl.Corpus, verdicts: Collection[str] = VERDICTS) -> None:
     """Accept and reject the first five suggestions of every document, and add what is missing.
 
     Only decisions of these verdicts are given.
     """
-    store = FeedbackStore(run.path, run.version())
+    model = depl.Classifier.load(run.path)
     shown = model.predict(corpus.texts, k=5).rows(model.labels)
     for id, text, row, suggested in zip(corpus.ids, corpus.texts, corpus.Y, shown, strict=True):
         true = dict.fromkeys(corpus.labels[int(j)].id for j in row.indices)
@@ -147,7 +145,7 @@ def give(
         decisions += [Decision(x, "added") for x in missing]
         decisions = [x for x in decisions if x.verdict in verdicts]
         if decisions:
-            store.add(text, decisions, id=id)
+            model.feedback.keep(text, decisions, id=id)
 
 
 def scores(model: depl.Classifier, seen: depl.Corpus, test: depl.Corpus) -> dict[str, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -189,3 +191,17 @@ def test_documents_join_leave_and_come_back_from_a_file(fusion, later, tmp_path,
     none = Foreseen.none(fusion)
     assert none.then(more, ids).ids == ids
     assert updated(fusion, 200, 200, none, {}, (), {}).line == fusion.line
+
+
+def test_one_in_four_wrong_pairs_that_looked_so_stand_for_all(fusion):
+    rankings, Y, ids = documents(3, 400, (0.3, 0.5))
+    foreseen = Foreseen.of(fusion, rankings, COUNTS, ids, Y)
+    foreseen = replace(foreseen, log_odds=2 * foreseen.log_odds)  # of a surer fusion
+    wrong = ~foreseen.among(list(carried(ids, Y).values()))
+    weight = foreseen.thinned(wrong, 0)
+    easy = wrong & (foreseen.log_odds < -4.6)
+    assert 500 < easy.sum() < len(easy)
+    assert np.array_equal(weight[~easy], foreseen.weight[~easy])
+    kept = weight[easy] > 0
+    assert kept.mean() == pytest.approx(0.25, abs=0.03)
+    assert np.array_equal(weight[easy][kept], 4 * foreseen.weight[easy][kept])

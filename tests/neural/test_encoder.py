@@ -361,6 +361,9 @@ def test_int8_follows_weights_that_change(tiny_folder, toy, with_int8):
     encoder = load_encoder(tiny_folder, int8=True)
     tokens = tokenize(toy.texts[:4], tiny_folder, 24)
     before = encode(encoder, tokens, "document")
+    layers = encoder._int8_layers
+    assert torch.equal(encode(encoder, tokens, "document"), before)
+    assert encoder._int8_layers is layers  # making them takes as long as encoding a text
     encoder.train()
     with torch.no_grad():
         for layer in encoder.bert.encoder.layer:

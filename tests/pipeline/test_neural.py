@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from depl import api
+from depl.core import storage
 from depl.core.corpus import Corpus, Label, LabelSet
 from depl.core.errors import ConfigError, RunError
 from depl.labels.decisions import Decision
+from depl.labels.encoded import EncodedTexts
 from depl.labels.feedback import FeedbackStore
 from depl.model.classifier import Classifier
 from depl.pipeline import fit as pipeline
 from depl.pipeline.learn import learn
+from depl.pipeline.learn_vectors import settled
 from depl.pipeline.stages import STAGE_NAMES, STAGES, dependents, stage_names
 from depl.run.config import Config
 from depl.run.folder import Run
@@ -273,7 +276,7 @@ def test_feedback_is_learnt_by_the_indexes_too(corpus, request, tmp_path, traini
     assert [known.Y[[i]].indices.tolist() for i in (n, n + 1)] == [[3], [3]]
 
     changed = np.flatnonzero(np.array(model.state.descriptions) != fitted.state.descriptions)
-    assert 3 in changed
+    assert len(changed)
     rest = np.setdiff1d(np.arange(N_LABELS), changed)
     assert (known.labels.vectors[rest] == before.labels.vectors[rest]).all()
     texts = [model.state.descriptions[j] for j in changed]
@@ -292,20 +295,56 @@ def test_feedback_is_learnt_by_the_indexes_too(corpus, request, tmp_path, traini
     assert (found.scores == first.scores).all()
 
 
-def test_what_is_learnt_from_is_encoded_once(frozen_run, tmp_path, monkeypatch):
-    from depl.neural import encoder
+def test_what_was_suggested_for_is_not_encoded_again_to_learn_from_it(
+    frozen_run, tmp_path, monkeypatch
+):
+    from depl.neural import encoder, retriever
 
-    path, encoded = shutil.copytree(frozen_run, tmp_path / "run"), []
+    encoded = []
     pooled = encoder.pooled_states
 
     def watched(model, texts, side, *more, **options):
         encoded.append((side, len(texts)))
         return pooled(model, texts, side, *more, **options)
 
-    monkeypatch.setattr(encoder, "pooled_states", watched)
-    FeedbackStore(path).add("hule hule", [Decision("l3", "added")], id="new")
-    learn(Run(path))
-    assert sum(n for side, n in encoded if side == "document") == 1
+    for module in (encoder, retriever):
+        monkeypatch.setattr(module, "pooled_states", watched)
+
+    def learnt(name, suggested=False, damaged=False):
+        """How many documents were encoded to learn from feedback, and the hashes of the state."""
+        path = shutil.copytree(frozen_run, tmp_path / name)
+        if suggested:
+            Classifier.load(path).feedback.add("hule\nhule seno", added=["l3"], id="new")
+        else:
+            FeedbackStore(path).add("hule\nhule seno", [Decision("l3", "added")], id="new")
+        kept = list((path / "feedback" / "encoded").glob("*"))
+        assert bool(kept) == suggested
+        for file in kept if damaged else ():
+            file.write_bytes(file.read_bytes()[:-3] + b"abc")
+        encoded.clear()
+        learn(Run(path))
+        facts = storage.read_json(path / "learned" / "1" / "learned.json")
+        return sum(n for side, n in encoded if side == "document"), facts["files"]
+
+    once, expected = learnt("once")
+    assert once in (1, 2)  # with its title, where the fusion reads titles
+    assert learnt("before", suggested=True) == (0, expected)
+    assert learnt("damaged", suggested=True, damaged=True) == (once, expected)
+
+
+def test_states_are_of_one_encoder(frozen_run, full_run, tmp_path):
+    run, other = (Run(shutil.copytree(x, tmp_path / x.name)) for x in (frozen_run, full_run))
+    kept, states = EncodedTexts(run), {"a": np.arange(3, dtype=np.float32)}
+    kept.keep(states)
+    assert np.array_equal(EncodedTexts(run).read(["a", "b"])["a"], states["a"])
+    shutil.copytree(run.path / "feedback", other.path / "feedback")
+    assert EncodedTexts(other).read(["a"]) == {}
+
+
+def test_descriptions_that_hardly_change_stay():
+    had = ["wine grape cellar", "wine grape cellar", "wine", ""]
+    now = ["wine cellar grape", "wine grape bottle", "grape", "wine"]
+    assert settled(had, now) == ["wine grape cellar", "wine grape bottle", "grape", "wine"]
 
 
 def test_changing_the_second_stage_keeps_the_first(full_run, tmp_path):

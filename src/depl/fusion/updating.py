@@ -51,6 +51,11 @@ _THROUGH = 5  # judged suggestions of a document that was gone through
 _MOST = 4_000  # documents to keep; more only need memory
 # 80 trees of 15 leaves were no better, and take twice the time; 40 with a rate of 0.2 were worse.
 _TREES, _LEAVES, _RATE = 60, 8, 0.1
+# Seven in ten pairs are of labels that the document does not carry and that were below 1 %. With
+# one in four of them, trees grow in less than half the time: of an EURLEX57K run with an encoder
+# and 680 documents of feedback P@5 and PSP@5 on 3,000 others were 62.6 and 54.7, and 62.5 and 54.5,
+# in two draws, and 62.4 and 54.5 with all of them.
+_EASY, _ONE_IN = -4.6, 4
 _ARRAYS = ("labels", "X", "log_odds", "weight")
 _PAIRS, _IDS = "foreseen.safetensors", "foreseen.parquet"
 
@@ -131,6 +136,12 @@ class Foreseen:
             rows * width + self.labels, np.repeat(np.arange(len(labels)), sizes) * width + wanted
         )
 
+    def thinned(self, wrong: NDArray[np.bool_], seed: int) -> NDArray[np.float32]:
+        """The weights for further trees: of wrong pairs that looked so, one stands for several."""
+        easy = wrong & (self.log_odds < _EASY)
+        drawn = np.random.default_rng([seed, len(easy)]).random(len(easy), np.float32) < 1 / _ONE_IN
+        return np.where(easy, np.where(drawn, _ONE_IN * self.weight, 0), self.weight)
+
     def save(self, folder: Path) -> None:
         """Write ids and arrays."""
         write_table(folder / _IDS, {"id": self.ids})
@@ -186,11 +197,12 @@ def updated(
     line = np.array(correction(probability, true[known], foreseen.weight[known]))
     share = len(carried_by) / max(1, len(carried_by) + n_train)
     if fusion.chosen_ == FUSION and true[through].any():
-        X, weight = foreseen.X[through], foreseen.weight[through]
+        weight = foreseen.thinned(through & ~true, fusion.seed)
+        seen = through & (weight > 0)
         trees = grow(
-            X,
-            true[through],
-            weight,
+            foreseen.X[seen],
+            true[seen],
+            weight[seen],
             len(fusion.parts_),
             iterations=_TREES,
             leaves=_LEAVES,

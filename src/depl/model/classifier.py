@@ -18,6 +18,7 @@ from depl.core.ranking import Ranking
 from depl.fusion.fusion import FUSION, Fusion
 from depl.fusion.thresholds import Thresholds
 from depl.labels.editor import LabelEditor
+from depl.labels.encoded import EncodedTexts
 from depl.labels.feedback import FeedbackStore
 from depl.labels.review_queue import ReviewQueue
 from depl.model.explanation import Explanation, explain, matched_keywords
@@ -83,11 +84,13 @@ class Classifier:
         self._base = state
         self.training: TrainingDocuments | None = None
         self._feedback: FeedbackStore | None = None
+        self._encoded: EncodedTexts | None = None
         self._edits: LabelEditor | None = None
         if run is not None:
             learned = state.features if run.learned.current() else None
             self.training = training = TrainingDocuments(run, learned)
             self._feedback = FeedbackStore(run.path, self.version)
+            self._encoded = None if state.retriever is None else EncodedTexts(run)
             single = "svm" if fusion is None else None
             decided_by = single if model == FUSION else model
             self._edits = LabelEditor(run, state, decided_by, lambda: training.vectors)
@@ -298,7 +301,7 @@ class Classifier:
         """What people decided about suggestions, and how to add to it."""
         if self._feedback is None:
             raise _not_loaded("there is nowhere to keep feedback", "keeps it")
-        return Feedback(self, self._feedback)
+        return Feedback(self, self._feedback, self._encoded)
 
     def refresh(self) -> bool:
         """Apply edits that other processes have made since; whether there were any.

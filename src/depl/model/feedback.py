@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from depl.core.corpus import Corpus
+from depl.core.hashes import text_digest
+from depl.core.texts import title_of
 from depl.labels.decisions import Decision, Entry, Verdict
+from depl.labels.encoded import EncodedTexts
 from depl.labels.feedback import FeedbackStore
 from depl.labels.feedback_corpus import Taught, taught
 
@@ -25,11 +28,16 @@ class Feedback:
         Whose suggestions they are.
     store : FeedbackStore
         Where decisions are kept, and their history read.
+    encoded : EncodedTexts or None
+        Where what the encoder made of the documents is kept, if there is one.
     """
 
-    def __init__(self, model: Classifier, store: FeedbackStore) -> None:
+    def __init__(
+        self, model: Classifier, store: FeedbackStore, encoded: EncodedTexts | None = None
+    ) -> None:
         self._model = model
         self.store = store
+        self._encoded = encoded
 
     def add(
         self,
@@ -75,7 +83,24 @@ class Feedback:
             "added": added,
         }
         decisions = [decided(x, verdict) for verdict, some in lists.items() for x in some]
-        return self.store.add(text, decisions, id=id, source=source, by=by)
+        return self.keep(text, decisions, id=id, source=source, by=by)
+
+    def keep(
+        self,
+        text: str,
+        decisions: Sequence[Decision],
+        *,
+        id: str | None = None,
+        source: str = "",
+        by: str = "",
+    ) -> list[Entry]:
+        """``FeedbackStore.add``; where the text has just been encoded, that is kept with it."""
+        entries = self.store.add(text, decisions, id=id, source=source, by=by)
+        retriever = self._model.state.retriever
+        if retriever is not None and self._encoded is not None:
+            digests = map(text_digest, (text, title_of(text)))
+            self._encoded.keep(retriever.latest.known(digests))
+        return entries
 
     def undo(self, number: int, *, by: str = "") -> Entry:
         """Let the decision with this number count no longer."""

@@ -138,8 +138,9 @@ class DualEncoder(nn.Module):
         return self.logit_scale * (documents @ labels.T) + self.logit_bias
 
     def train(self, mode: bool = True) -> DualEncoder:
-        """As in every module; drops 8-bit copies of weights that may change."""
-        self._int8_layers = None
+        """As in every module; 8-bit copies are dropped where weights may change from now on."""
+        if mode:
+            self._int8_layers = None
         return super().train(mode)
 
     def pool(self, batch: Packed, pooling: Pooling) -> Tensor:

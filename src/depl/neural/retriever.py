@@ -18,8 +18,9 @@ from torch import Tensor
 from depl.core.executor import Executor
 from depl.core.ranking import Ranking
 from depl.core.votes import votes
-from depl.neural.encoder import DualEncoder, encode, rank
+from depl.neural.encoder import DualEncoder, encode, pooled_states, rank
 from depl.neural.index import APPROXIMATE_FROM, LabelIndex
+from depl.neural.latest_states import LatestStates
 from depl.neural.losses import mean_log_probabilities
 from depl.neural.tokens import Texts, cutting_tokenizer, tokenize_with
 
@@ -116,11 +117,14 @@ class TextRetriever:
         The saved encoder, whose tokenizer reads the texts.
     max_tokens : int
         Where texts are truncated.
+    latest : LatestStates
+        What the encoder made of the latest texts.
     """
 
     retriever: Retriever
     folder: Path
     max_tokens: int
+    latest: LatestStates = field(default_factory=LatestStates, repr=False, compare=False)
     _tokenizer: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -128,8 +132,14 @@ class TextRetriever:
 
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Vectors of texts, (n, size), on the encoder's device."""
-        tokens = tokenize_with(self._tokenizer, texts, self.max_tokens)
-        return encode(self.retriever.encoder, tokens, "document")
+        encoder = self.retriever.encoder
+
+        def states(new: Sequence[str]) -> NDArray[np.float32]:
+            tokens = tokenize_with(self._tokenizer, new, self.max_tokens)
+            found: NDArray[np.float32] = pooled_states(encoder, tokens, "document").cpu().numpy()
+            return found
+
+        return encode(encoder, self.latest.of(texts, states), "document")
 
     def rank_by_name(self, texts: Sequence[str], k: int) -> Ranking:
         """The k labels whose names are nearest in meaning to each text."""

@@ -17,6 +17,8 @@ from depl.core.errors import MissingExtraError, RunError
 from depl.core.progress import track
 from depl.core.tensors import read_tensors, write_tensors
 
+TOKENIZER = "tokenizer.json"  # its file in the folder of an encoder
+
 _FILE = "tokens.safetensors"
 _CHARACTERS = 8  # read per token; most have fewer
 _CHUNK = 2_000  # texts per call of the tokenizer, which processes them in parallel
@@ -117,7 +119,7 @@ def load_tokenizer(folder: Path):  # type: ignore[no-untyped-def]  # noqa: ANN20
         from tokenizers import Tokenizer
     except ImportError:
         raise MissingExtraError("tokenizers", "neural", "Reading texts with an encoder") from None
-    path = folder / "tokenizer.json"
+    path = folder / TOKENIZER
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # its only type
@@ -143,7 +145,7 @@ def _cutting_tokenizer(folder: Path, max_tokens: int, written: int):  # type: ig
 
 def cutting_tokenizer(folder: Path, max_tokens: int) -> Any:  # noqa: ANN401 - an extra
     """The tokenizer in an encoder's folder as it is now, which truncates to ``max_tokens``."""
-    path = folder / "tokenizer.json"
+    path = folder / TOKENIZER
     written = path.stat().st_mtime_ns if path.exists() else 0
     return _cutting_tokenizer(folder, max_tokens, written)
 

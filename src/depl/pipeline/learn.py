@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ from depl.core.errors import RunError
 from depl.labels.feedback import FeedbackStore
 from depl.labels.feedback_corpus import Taught, taught
 from depl.pipeline.learn_fusion import foreseen, fused, suggesting
-from depl.pipeline.learn_vectors import encode_news, vectors_of
+from depl.pipeline.learn_vectors import encode_news, settled, vectors_of
 from depl.pipeline.news import News, news_since
 from depl.pipeline.sparse import token_count, unspoken_terms
 from depl.run.folder import Run
@@ -45,6 +46,9 @@ from depl.sparse.renewal import Renewal
 from depl.sparse.tfidf import TfidfFeatures
 from depl.sparse.updating import take_in, with_documents
 from depl.sparse.weighting import scale
+
+if TYPE_CHECKING:
+    from depl.neural.encoder import DualEncoder
 
 
 def learn(run: Run) -> tuple[Lesson, Taught]:
@@ -116,10 +120,11 @@ def _learned(
     run: Run, corpus: Corpus, before: Learned, studied: Documents, news: News
 ) -> tuple[Learned, Documents]:
     """What is known with the news, and from which documents."""
-    state = suggesting(run, before)
     # What an encoder is given here is the same for what was foreseen and for what is kept.
     unread = news.texts(corpus, studied).unread
-    read = None if state is None else state.encode([corpus.texts[i] for i in unread])
+    texts = [corpus.texts[i] for i in unread]
+    state = suggesting(run, before, texts)
+    read = None if state is None else state.encode(texts)
     features, X, fresh = _counted(run, corpus, before.features, studied, news)
     renewal = Renewal(before.features.idf_, features)
     svm = before.svm.over_other_terms(renewal.weights)
@@ -136,9 +141,15 @@ def _learned(
     known = (before.train_counts + corpus.label_counts)[news.labels] > 0
     learnt = news.labels[known]
     own = _described(run, corpus, features, X, csr_array(svm.weights_[learnt]), learnt)
-    said = dict(zip(learnt.tolist(), own.texts, strict=True))
-    own_vectors = {} if read is None else vectors_of(unread, read)
-    vectors = _encoded(run, corpus, before, studied, news, said, own_vectors)
+    vectors = None
+    if run.has("index"):
+        had = run.descriptions().with_others(before.labels.tolist(), before.descriptions).texts
+        own = replace(own, texts=settled([had[j] for j in learnt], own.texts))
+        said = {j: x for j, x in zip(learnt.tolist(), own.texts, strict=True) if x != had[j]}
+        own_vectors = {} if read is None else vectors_of(unread, read)
+        loaded = None if state is None or state.retriever is None else state.retriever.retriever
+        encoder = None if loaded is None else loaded.encoder
+        vectors = _encoded(run, corpus, before, studied, news, said, own_vectors, encoder)
     older = np.flatnonzero(~np.isin(before.labels, learnt))
     labels = np.concatenate([before.labels[older], learnt])
     described = Descriptions(
@@ -207,13 +218,12 @@ def _encoded(
     news: News,
     texts: Mapping[int, str],
     read: Mapping[int, NDArray[np.float32]],
-) -> LearnedVectors | None:
-    """The vectors of the news, whose labels are described by ``texts``; None without an encoder.
+    encoder: DualEncoder | None,
+) -> LearnedVectors:
+    """The vectors of the news, with labels described anew by ``texts``.
 
-    ``read`` has those of some documents, by position.
+    ``read`` has those of some documents, by position, if the encoder has been loaded.
     """
-    if not run.has("index"):
-        return None
     known: dict[str, NDArray[np.float32]] = {}
     if before.vectors is not None:
         digests = [x.digest for x in studied.verdicts.values()]
@@ -224,9 +234,7 @@ def _encoded(
         i: read.get(i, known.get(said.digest)) if i in reworded else fitted[i]
         for i, said in zip(news.places.tolist(), news.verdicts.values(), strict=True)
     }
-    had = run.descriptions().with_others(before.labels.tolist(), before.descriptions).texts
-    changed = {j: text for j, text in texts.items() if text != had[j]}
-    return encode_news(run, corpus, documents, changed, before.vectors)
+    return encode_news(run, corpus, documents, texts, before.vectors, encoder)
 
 
 def _described(
@@ -238,8 +246,7 @@ def _described(
     places: NDArray[np.int64],
 ) -> Descriptions:
     """Keywords and descriptions of some labels by their weights."""
-    config = run.config()
-    settings = config.section("descriptions") | {"count_tokens": token_count(config)}
+    settings = run.config().section("descriptions") | {"count_tokens": _token_count(run)}
     without = unspoken_terms(features, X, stop_words=settings.pop("stop_words"))
     defined = np.flatnonzero(corpus.label_counts[places] < settings.pop("definitions")).tolist()
     # What is broader may not be among these labels: its name stands for it.
@@ -249,3 +256,12 @@ def _described(
     return Descriptions.of(
         labels, weights, features.terms_, defined=defined, without=without, **settings
     )
+
+
+def _token_count(run: Run) -> Callable[[str], int]:
+    """What counted the tokens of descriptions in the fit, by the run's own copy of it."""
+    if not run.has("encoder"):
+        return token_count(run.config())
+    from depl.neural.tokens import TOKENIZER, token_counter
+
+    return token_counter(run.verified("encoder", TOKENIZER))

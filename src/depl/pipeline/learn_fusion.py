@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,8 +10,11 @@ from scipy.sparse import csr_array
 
 from depl.core.corpus import Corpus
 from depl.core.errors import RunError
+from depl.core.hashes import text_digest
+from depl.core.texts import title_of
 from depl.fusion.fusion import Fusion
 from depl.fusion.updating import Foreseen, updated
+from depl.labels.encoded import EncodedTexts
 from depl.labels.feedback import FeedbackStore
 from depl.pipeline.news import News
 from depl.run.folder import Run
@@ -24,14 +28,21 @@ if TYPE_CHECKING:
     from depl.neural.retriever import Vectors
 
 
-def suggesting(run: Run, before: Learned) -> State | None:
-    """What suggested labels until now, where a fusion learns and there is an encoder."""
+def suggesting(run: Run, before: Learned, texts: Sequence[str]) -> State | None:
+    """What suggested labels until now, where a fusion learns and there is an encoder.
+
+    What the encoder made of these texts, it knows already, as far as that was kept.
+    """
     if before.fusion is None or not run.has("index"):
         return None
     try:
-        return State.load(run, before.fusion.parts_)
+        state = State.load(run, before.fusion.parts_)
     except RunError:  # a part is damaged
         return None
+    if state.retriever is not None:
+        digests = [text_digest(text) for new in texts for text in (new, title_of(new))]
+        state.retriever.latest.learn(EncodedTexts(run).read(digests))
+    return state
 
 
 def foreseen(

@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from depl.core.corpus import Corpus
-from depl.neural.tokens import tokenize
+from depl.neural.tokens import TOKENIZER, tokenize
 from depl.run.folder import Run
 from depl.run.learned_vectors import LearnedVectors
 
+_SAME = 2 / 3
+
 if TYPE_CHECKING:
+    from depl.neural.encoder import DualEncoder
     from depl.neural.retriever import Vectors
 
 
@@ -27,12 +30,31 @@ def vectors_of(places: Sequence[int], vectors: Vectors) -> dict[int, NDArray[np.
     return dict(zip(places, unit_vectors(vectors), strict=True))
 
 
+def settled(had: Sequence[str], now: Sequence[str]) -> list[str]:
+    """Descriptions that stay as they were if they have most words in common with the new ones.
+
+    A label of many documents hardly ever gets other keywords by one more, and each description that
+    changes is encoded.
+    """
+    return [
+        before if _in_common(before, after) >= _SAME else after
+        for before, after in zip(had, now, strict=True)
+    ]
+
+
+def _in_common(one: str, other: str) -> float:
+    """The share of the words of two texts that both have."""
+    words, others = set(one.split()), set(other.split())
+    return len(words & others) / max(1, len(words | others))
+
+
 def encode_news(
     run: Run,
     corpus: Corpus,
     documents: Mapping[int, NDArray[np.float32] | None],
     label_texts: Mapping[int, str],
     before: LearnedVectors | None,
+    encoder: DualEncoder | None,
 ) -> LearnedVectors:
     """The vectors of what was learnt.
 
@@ -47,14 +69,19 @@ def encode_news(
         Labels by position, and their descriptions that are other than the last time.
     before : LearnedVectors or None
         What was known the last time.
+    encoder : DualEncoder or None
+        The run's, where it has been loaded.
     """
     from depl.neural import encoder_files
     from depl.neural.distributed import Processes
     from depl.neural.encoder import encode
     from depl.neural.retriever import label_vectors, unit_vectors
 
-    folder = run.encoder_folder("encoder")
-    encoder = encoder_files.load(folder).to(Processes.launched(run.config().device).device)
+    if encoder is None:
+        folder = run.encoder_folder("encoder")
+        encoder = encoder_files.load(folder).to(Processes.launched(run.config().device).device)
+    else:  # its weights have been checked, which takes as long as encoding four documents
+        folder = run.verified("encoder", TOKENIZER)
     unread = [i for i, vector in documents.items() if vector is None]
     longest = run.settings("documents")["max_tokens"]
     tokens = tokenize([corpus.texts[i] for i in unread], folder, longest)

@@ -20,7 +20,8 @@
     reranker/       the encoder that reads documents and labels together
     fusion/         how the parts' rankings become one; thresholds.json
     labels/         edits of labels
-    feedback/       what people decided about suggestions
+    feedback/       what people decided about suggestions; encoded/: an encoder's states of these
+                    documents
     review/         documents that people are to look at
     learned/        what was learnt from that since
     logs/           training curves

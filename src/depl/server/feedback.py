@@ -38,9 +38,9 @@ def router(
                 answers.position(model, decision.label)
             return model
 
-        store = (await live.read(checked)).feedback.store
+        feedback = (await live.read(checked)).feedback
         kept = await asyncio.to_thread(
-            store.add,
+            feedback.keep,
             body.text,
             decisions,
             id=body.id,
