@@ -70,9 +70,11 @@ def test_the_documents_of_a_run_say_what_added_labels_have_in_common(run, model,
         own = examples[newcomers.evidence.example_owner == label]
         mean = (p[best] @ X[best] + own.sum(axis=0)) / (p[best].sum() + len(own))
         expected = (mean - dense.mean(axis=0)) / np.sqrt(dense.var(axis=0) + 1e-4)
-        found = newcomers.likely.weights.toarray()[label]
+        expected *= 2.25 / np.linalg.norm(expected)
+        expected[np.abs(expected) < run.svm().cull] = 0.0
         expected /= np.linalg.norm(expected)
-        assert found @ expected == pytest.approx(1, abs=5e-3)  # small weights are dropped
+        found = newcomers.likely.weights.toarray()[label]
+        assert found @ expected == pytest.approx(1, abs=1e-4)
     assert newcomers.likely.shares[1] > newcomers.likely.shares[0]
 
 
