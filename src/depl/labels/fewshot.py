@@ -176,7 +176,8 @@ class LabelMaker:
         """What those documents of the run tell that probably carry the labels."""
         assert model.first is not None
         background = self._background.over(evidence.names.shape[1])
-        n, broad, found = len(evidence.bounds), breadth(evidence, idf), []
+        n, broad = len(evidence.bounds), breadth(evidence, idf)
+        found = [Likely.unknown(0, len(self._terms))]
         for first in range(0, n, _LABELS):
             labels = slice(first, min(n, first + _LABELS))
             some = evidence.some(labels)
