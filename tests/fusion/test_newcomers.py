@@ -101,6 +101,16 @@ def test_no_pairs_at_all_give_a_model_that_goes_by_what_is_usual():
     assert np.isfinite(model.offsets).all()
 
 
+def test_without_pairs_by_name_it_goes_by_the_first_model(model):
+    nothing = Simulated(np.empty((0, N), np.float32), np.empty(0, bool), np.empty(0), 1.0)
+    second = NewcomerModel.fit([nothing] * len(STEPS), model.first)
+    found = second.weights[0].reshape(2, N)
+    np.testing.assert_allclose(
+        found[:, :FIRST], model.first.weights[0].reshape(2, FIRST), atol=1e-3
+    )
+    np.testing.assert_allclose(found[:, FIRST:], 1.0, atol=1e-3)
+
+
 def test_a_number_of_examples_that_no_label_has_takes_the_weights_of_fewer():
     few = Simulated(np.full((3, N), 0.5, np.float32), np.ones(3, bool), np.ones(3), 1.0)
     evidence = pairs(5).evidence[:3, None]
