@@ -10,10 +10,11 @@ from scipy.special import expit
 
 from depl.core.errors import RunError
 from depl.fusion.newcomers import STEPS, NewcomerModel, Simulated
-from depl.sparse import breadth
+from depl.sparse import breadth, likely
 from depl.sparse.evidence import COLUMNS, NEAREST
 
-N = len(COLUMNS) + len(breadth.COLUMNS)
+FIRST = len(COLUMNS) + len(breadth.COLUMNS)
+N = FIRST + len(likely.COLUMNS)
 
 
 def pairs(seed: int, share: float = 1.0, column: int = 0) -> Simulated:
@@ -27,7 +28,9 @@ def pairs(seed: int, share: float = 1.0, column: int = 0) -> Simulated:
 
 @pytest.fixture(scope="module")
 def model() -> NewcomerModel:
-    return NewcomerModel.fit([pairs(seed, 0.5) for seed in range(len(STEPS))])
+    played = [pairs(seed, 0.5) for seed in range(len(STEPS))]
+    known = [x._replace(evidence=x.evidence[:, :FIRST]) for x in played]
+    return NewcomerModel.fit(played, NewcomerModel.fit(known))
 
 
 def test_it_finds_the_odds_that_pairs_were_drawn_with_also_from_a_sample(model):
@@ -86,6 +89,9 @@ def test_a_document_that_is_an_example_carries_the_label(model):
     evidence[0, 1, NEAREST] = 1 - 1e-6
     found = model.probabilities(evidence, np.array([1, 1]))
     assert found[0, 1] == 1 > found[0, 0]
+    of_others = model.of_others(evidence, np.array([1, 1]))
+    assert of_others[0, 1] == 0
+    assert of_others[0, 0] == found[0, 0]
 
 
 def test_no_pairs_at_all_give_a_model_that_goes_by_what_is_usual():
@@ -93,6 +99,16 @@ def test_no_pairs_at_all_give_a_model_that_goes_by_what_is_usual():
     model = NewcomerModel.fit([nothing] * len(STEPS))
     np.testing.assert_allclose(model.weights, 1.0, atol=1e-3)
     assert np.isfinite(model.offsets).all()
+
+
+def test_without_pairs_by_name_it_goes_by_the_first_model(model):
+    nothing = Simulated(np.empty((0, N), np.float32), np.empty(0, bool), np.empty(0), 1.0)
+    second = NewcomerModel.fit([nothing] * len(STEPS), model.first)
+    found = second.weights[0].reshape(2, N)
+    np.testing.assert_allclose(
+        found[:, :FIRST], model.first.weights[0].reshape(2, FIRST), atol=1e-3
+    )
+    np.testing.assert_allclose(found[:, FIRST:], 1.0, atol=1e-3)
 
 
 def test_a_number_of_examples_that_no_label_has_takes_the_weights_of_fewer():
@@ -130,9 +146,16 @@ def test_it_is_kept_and_what_is_damaged_is_told(model, tmp_path):
     again = NewcomerModel.load(tmp_path)
     np.testing.assert_array_equal(again.weights, model.weights)
     np.testing.assert_array_equal(again.offsets, model.offsets)
-    (tmp_path / "newcomers.json").write_text('{"layout": 2, "weights": [1], "offsets": []}')
-    with pytest.raises(RunError, match=r"newcomers.json is damaged"):
-        NewcomerModel.load(tmp_path)
+    np.testing.assert_array_equal(again.first.weights, model.first.weights)
+    np.testing.assert_array_equal(again.first.offsets, model.first.offsets)
+    assert again.first.first is None
+    path = tmp_path / "newcomers.json"
+    kept = json.loads(path.read_text())
+    alone = {name: x for name, x in kept.items() if name != "first"}
+    for damaged in ({"layout": 3, "weights": [1], "offsets": []}, alone, kept | {"first": alone}):
+        path.write_text(json.dumps(damaged))
+        with pytest.raises(RunError, match=r"newcomers.json is damaged"):
+            NewcomerModel.load(tmp_path)
 
 
 def test_weights_of_an_earlier_version_are_not_used(model, tmp_path):

@@ -9,6 +9,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from depl.core.corpus import Label
+from depl.fusion.newcomers import Simulated
+from depl.labels.background import Background
 from depl.labels.simulation import NewcomerPlay, simulate_newcomers
 from depl.model.classifier import Classifier
 from depl.run.folder import Run
@@ -84,6 +86,7 @@ def test_reasons_are_names_examples_and_labels_alike(model):
         "names",
         "examples",
         "labels alike",
+        "likely documents",
         "how broad it is",
     ]
     assert [(x.term, x.spans) for x in why.name_words] == [("monopile", [(2, 10)])]
@@ -141,12 +144,12 @@ def test_labels_that_play_newcomers_are_as_common_as_they_are_without_their_exam
     X, Y = run.train_vectors(), run.Y
     everything, nothing = np.arange(len(run.train())), csr_array(Y.shape, dtype=np.float32)
     untitled, rng = csr_array(X.shape, dtype=np.float32), np.random.default_rng(0)
-    play = NewcomerPlay(
-        X, Y, run.names(), run.svm(), run.features().idf_, everything, nothing, untitled, None, rng
-    )
+    background = Background(everything, X, nothing, untitled)
+    idf = run.features().idf_
+    play = NewcomerPlay(X, Y, run.names(), run.svm(), idf, background, None, rng)
     sizes = run.train_counts()[0]
     for n in (0, 1, 3):
-        simulated = play.step(n)
+        simulated = Simulated.together([x.pairs for x in play.rounds(n)])
         usable = sizes[sizes > max(n, 5)]
         assert len(usable)
         # All documents are looked at, in each of two rounds.
@@ -164,17 +167,10 @@ def test_rarer_labels_play_as_if_they_were_as_common_as_those_that_people_add(ow
     Y = csr_array(Y)
     everything, nothing = np.arange(Y.shape[0]), csr_array(Y.shape, dtype=np.float32)
     rng = np.random.default_rng(0)
-    play = NewcomerPlay(
-        run.train_vectors(),
-        Y,
-        run.names(),
-        run.svm(),
-        run.features().idf_,
-        everything,
-        nothing,
-        csr_array(run.train_vectors().shape, dtype=np.float32),
-        None,
-        rng,
-    )
+    X = run.train_vectors()
+    untitled = csr_array(X.shape, dtype=np.float32)
+    background = Background(everything, X, nothing, untitled)
+    idf = run.features().idf_
+    play = NewcomerPlay(X, Y, run.names(), run.svm(), idf, background, None, rng)
     np.testing.assert_allclose(play.missed(few, 0), 6 / 3)
     np.testing.assert_allclose(play.missed(few, 2), 6 / 1)

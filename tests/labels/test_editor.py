@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 from depl.cli.app import app
 from depl.core.corpus import Corpus, Dataset, Label, LabelSet
 from depl.core.errors import CorpusError, DeplError, RunError
-from depl.labels.fewshot import weigh
 from depl.labels.journal import Journal
+from depl.labels.moments import Moments, weigh
 from depl.labels.overlay import Overlay
 from depl.model.classifier import Classifier
 from depl.neural.index import LabelIndex
@@ -656,14 +656,17 @@ def test_examples_score_above_the_documents_that_are_not(model, dataset):
 def test_weights_are_the_whitened_difference_of_means():
     X = csr_array(np.array([[1, 0, 0], [0, 1, 0], [0, 0.6, 0.8], [0, 1, 0]], np.float32))
     own = csr_array(np.array([[0.6, 0, 0.8]], np.float32))
-    groups = [np.array([0]), np.array([], np.int64)]
-    weights, bias = weigh(X, own, groups, cull=0.0)
+    both = csr_array(np.concatenate([own.toarray(), [[0, 1, 0]]]).astype(np.float32))
+    members = csr_array(np.array([[1, 0], [0, 0], [1, 0.5]], np.float32))
+    weights, bias = weigh(Moments.of(X), both, members, cull=0.0)
     dense = X.toarray()
-    expected = (own.toarray()[0] - dense.mean(0)) / np.sqrt(dense.var(0) + 1e-4)
-    expected *= 2.25 / np.linalg.norm(expected)
-    np.testing.assert_allclose(weights.toarray()[0], expected, rtol=1e-5)
+    mean = (own.toarray()[0] + [0, 0.5, 0]) / 1.5
+    for row, documents in ((0, own.toarray()[0]), (2, mean)):
+        expected = (documents - dense.mean(0)) / np.sqrt(dense.var(0) + 1e-4)
+        expected *= 2.25 / np.linalg.norm(expected)
+        np.testing.assert_allclose(weights.toarray()[row], expected, rtol=1e-5)
     assert weights[[1]].nnz == 0
-    assert bias.tolist() == [-1.0, -np.inf]
+    assert bias.tolist() == [-1.0, -np.inf, -1.0]
 
 
 # The command line

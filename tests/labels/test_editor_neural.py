@@ -270,7 +270,7 @@ def test_an_unknown_word_and_every_example_count_with_all_reasons(model, run, co
     text = f"monopile {vocabulary[76]} {corpus.texts[1]}"
     why = [model.explain(text, label) for label in ("a", "b")]
     reasons = ["names", "examples", "labels alike", "name meaning", "example meaning"]
-    reasons.append("how broad it is")
+    reasons += ["likely documents", "how broad it is"]
     assert [[part.name for part in x.parts] for x in why] == [reasons] * 2
     # The best of the name and of what a person wrote; the mean and the nearest of the examples.
     encoder, folder = model.retriever.retriever.encoder, model.retriever.folder

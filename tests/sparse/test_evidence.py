@@ -51,6 +51,22 @@ def test_every_column_is_what_it_says():
             np.testing.assert_allclose(found[d, label], np.clip(expected, 0, 1), atol=1e-6)
 
 
+def test_some_labels_have_the_evidence_that_they_have_among_all():
+    names, owner = rows(6, N_TERMS, 1), np.array([0, 0, 1, 2, 2, 3])
+    examples, of = rows(5, N_TERMS, 2), np.array([0, 2, 2, 2, 3])
+    shares = np.linspace(0.1, 1, N_LABELS).astype(np.float32)
+    have = csr_array(np.diag([1, 0, 1, 1]).astype(np.float32))  # label 1 has no examples
+    weights, seen = have @ rows(N_LABELS, N_TERMS, 3), have @ rows(N_LABELS, N_KNOWN, 4)
+    evidence = Evidence(names, owner, examples, of, weights, seen, shares)
+    documents = rows(8, N_TERMS, 5), rows(8, N_KNOWN, 6), rows(8, N_TERMS, 7)
+    for first, last in ((0, 4), (0, 1), (1, 2), (2, 4)):
+        some = evidence.some(slice(first, last))
+        expected = evidence.of(*documents)[:, first:last]
+        np.testing.assert_allclose(some.of(*documents), expected, atol=1e-6)
+        assert some.bounds.tolist() == shares[first:last].tolist()
+        assert some.counts.tolist() == evidence.counts[first:last].tolist()
+
+
 def test_no_labels_and_no_documents_are_no_evidence():
     none = Evidence(
         *(rows(0, N_TERMS, 1), np.empty(0, np.int64)),

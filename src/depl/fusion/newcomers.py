@@ -8,6 +8,9 @@ that were added have a model of their own, a logistic regression on the evidence
 (``depl.labels.simulation``). It gives probabilities, as the fusion does, by which the labels of
 both are ranked together.
 
+Two models follow each other. The first goes without ``depl.sparse.likely``: it says which
+documents of the run probably carry the label. These are evidence for the second.
+
 There is one set of weights for 0 examples, one for 1 and one for 10; between them they follow the
 logarithm of the number. Those for 1 and 10 are found together, from labels that play with 1, 3 and
 10 examples: found apart, for each number, they let a third example bring less than the second had.
@@ -16,7 +19,7 @@ A weight is never negative: more evidence never makes a label less probable.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +32,7 @@ from depl.core.storage import read_json, write_json
 from depl.evaluation.metrics import Floats
 from depl.fusion.calibration import minimise
 from depl.neural import meanings
-from depl.sparse import breadth
+from depl.sparse import breadth, likely
 from depl.sparse import evidence as words
 from depl.sparse.evidence import NEAREST
 
@@ -37,10 +40,11 @@ STEPS = (0, 1, 3, 10)  # numbers of examples that labels play newcomers with
 LEAST = 20  # pairs of a document and a label that it carries, to learn from
 
 # Without an encoder, and with one.
-_COLUMNS = tuple(len(words.COLUMNS) + n + len(breadth.COLUMNS) for n in (0, len(meanings.COLUMNS)))
+_FIRST = tuple(len(words.COLUMNS) + n + len(breadth.COLUMNS) for n in (0, len(meanings.COLUMNS)))
+_COLUMNS = tuple(n + len(likely.COLUMNS) for n in _FIRST)
 
 _FILE = "newcomers.json"
-_LAYOUT = 2  # weights for evidence of another meaning are of no use
+_LAYOUT = 3  # weights for evidence of another meaning are of no use
 _USUAL, _SPREAD = 1.0, 2.0  # what a weight is expected to be, before any label was simulated
 # How far from that for fewer examples it is expected. On 710 training documents of TIB-en and 42
 # labels that a run on 1,500 others did not know, R@5 with 1, 2, 3, 5 and 10 examples was 30, 35,
@@ -95,26 +99,49 @@ class NewcomerModel:
         Of the columns of the evidence, and of their square roots.
     offsets : array of shape (len(knots),)
         The log-odds without any evidence.
+    first : NewcomerModel, optional
+        The model that tells likely documents, by the evidence without them.
     """
 
-    def __init__(self, knots: Sequence[int], weights: Floats, offsets: Floats) -> None:
+    def __init__(
+        self,
+        knots: Sequence[int],
+        weights: Floats,
+        offsets: Floats,
+        first: NewcomerModel | None = None,
+    ) -> None:
         self.knots = tuple(knots)
         self.weights = weights
         self.offsets = offsets
+        self.first = first
 
     @classmethod
-    def fit(cls, simulated: Sequence[Simulated]) -> NewcomerModel:
+    def fit(
+        cls, simulated: Sequence[Simulated], first: NewcomerModel | None = None
+    ) -> NewcomerModel:
         """Learn from labels that play newcomers, by each of the numbers of ``STEPS``."""
-        by_name = _logistic([simulated[0]], np.ones((1, 1)))
+        expected = None if first is None else first._with_more(simulated[0].evidence.shape[1])
+        by_name = _logistic([simulated[0]], np.ones((1, 1)), usual=expected)
         # A small run has no labels with so many documents: fewer examples must do.
         some = zip(STEPS[1:], simulated[1:], strict=True)
         played = {n: pairs for n, pairs in some if pairs.carried.sum() >= LEAST}
         if not played:
-            return cls([0], by_name[:, :-1], by_name[:, -1])
+            return cls([0], by_name[:, :-1], by_name[:, -1], first)
         knots = sorted({min(played), max(played)})
         shares = _shares(knots, np.array(list(played)))
         found = np.concatenate([by_name, _logistic(list(played.values()), shares, by_name[0])])
-        return cls([0, *knots], found[:, :-1], found[:, -1])
+        return cls([0, *knots], found[:, :-1], found[:, -1], first)
+
+    def _with_more(self, n: int) -> Floats:
+        """Weights by name and the offset, as they are expected where there are n columns.
+
+        Likely documents share much with the name. Where all weights were expected to be alike, they
+        took most of its weight, and short texts, which no document is like, lost: the first text
+        in docs/adding-labels.md got 34 % instead of 97 %.
+        """
+        own = self.weights[0].reshape(2, -1)
+        more = np.full((2, n - own.shape[1]), _USUAL)
+        return np.append(np.concatenate([own, more], axis=1), self.offsets[0])
 
     def probabilities(
         self, evidence: NDArray[np.float32], counts: NDArray[np.integer]
@@ -125,6 +152,14 @@ class NewcomerModel:
         """
         found: NDArray[np.float32] = expit(self.log_odds(evidence, counts)).astype(np.float32)
         found[evidence[..., NEAREST] >= _SAME] = 1.0
+        return found
+
+    def of_others(
+        self, evidence: NDArray[np.float32], counts: NDArray[np.integer]
+    ) -> NDArray[np.float32]:
+        """As ``probabilities``, but 0 for a document that is an example: that is known."""
+        found: NDArray[np.float32] = expit(self.log_odds(evidence, counts)).astype(np.float32)
+        found[evidence[..., NEAREST] >= _SAME] = 0.0
         return found
 
     def log_odds(
@@ -151,8 +186,13 @@ class NewcomerModel:
 
     def save(self, folder: Path) -> None:
         """Write the weights."""
+        assert self.first is not None
+        kept = {"first": self.first._kept(), **self._kept()}
+        write_json(folder / _FILE, {"layout": _LAYOUT, **kept})
+
+    def _kept(self) -> dict[str, Any]:
         kept = {"weights": self.weights.tolist(), "offsets": self.offsets.tolist()}
-        write_json(folder / _FILE, {"layout": _LAYOUT, "knots": self.knots, **kept})
+        return {"knots": self.knots, **kept}
 
     @classmethod
     def load(cls, folder: Path) -> NewcomerModel | None:
@@ -164,15 +204,24 @@ class NewcomerModel:
         try:
             if kept.get("layout") != _LAYOUT:
                 return None
-            weights, offsets = np.array(kept["weights"], float), np.array(kept["offsets"], float)
-            knots = [int(n) for n in kept["knots"]]
-            shapes = [(len(knots), 2 * n) for n in _COLUMNS]
-            if weights.shape not in shapes or offsets.shape != (len(knots),) or knots[0] != 0:
-                raise ValueError(f"weights of the shape {weights.shape}")
+            model = cls._read(kept, _COLUMNS)
+            model.first = cls._read(kept["first"], _FIRST)
+            more = model.weights.shape[1] - model.first.weights.shape[1]
+            if more != 2 * len(likely.COLUMNS):
+                raise ValueError(f"models that differ by {more} weights")
         except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
             raise RunError(
                 f"{path} is damaged ({error!r}). Delete its folder and fit again."
             ) from error
+        return model
+
+    @classmethod
+    def _read(cls, kept: Mapping[str, Any], columns: Sequence[int]) -> NewcomerModel:
+        weights, offsets = np.array(kept["weights"], float), np.array(kept["offsets"], float)
+        knots = [int(n) for n in kept["knots"]]
+        shapes = [(len(knots), 2 * n) for n in columns]
+        if weights.shape not in shapes or offsets.shape != (len(knots),) or knots[0] != 0:
+            raise ValueError(f"weights of the shape {weights.shape}")
         return cls(knots, weights, offsets)
 
 
@@ -183,7 +232,11 @@ def _shares(knots: Sequence[int], counts: NDArray[np.integer]) -> Floats:
 
 
 def _logistic(
-    simulated: Sequence[Simulated], shares: Floats, fewer: Floats | None = None
+    simulated: Sequence[Simulated],
+    shares: Floats,
+    fewer: Floats | None = None,
+    *,
+    usual: Floats | None = None,
 ) -> Floats:
     """Weights that are not negative, and offsets behind them, of some knots, (n_knots, n + 1).
 
@@ -196,10 +249,14 @@ def _logistic(
     fewer : array of shape (n + 1,), optional
         Weights and offset for fewer examples, near which those of the first knot are expected;
         and each next knot's near those of the one before.
+    usual : array of shape (n + 1,), optional
+        Weights and offset that are expected, where none are known for fewer examples.
     """
     parts = [_Part.of(pairs) for pairs in simulated]
     n, n_knots = len(parts[0].Z), shares.shape[1]
-    usual = np.append(np.full(n, _USUAL), -5.0) if fewer is None else fewer
+    if usual is None:
+        usual = np.append(np.full(n, _USUAL), -5.0)
+    usual = usual if fewer is None else fewer
     spreads = np.full((n_knots, 1), _NEXT)
     spreads[0] = _SPREAD if fewer is None else _NEXT
 

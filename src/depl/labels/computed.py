@@ -55,8 +55,12 @@ class Computed:
         Tf-idf of the example documents.
     profiles : Rows
         What the SVM sees in each label's examples, by ``sparse.evidence``.
+    likely : Rows
+        What sets each label's likely documents apart, by ``sparse.likely``. Of added labels only.
     bounds : array of shape (n,)
         In which share of the documents each label may be, by ``sparse.breadth``.
+    shares : array of shape (n,)
+        In which share of the documents each label probably is, likewise.
     documents : array of shape (n_examples, size)
         Vectors of the example documents; (n_examples, 0) in a run without an encoder.
     rows : array of shape (n_examples,)
@@ -77,7 +81,9 @@ class Computed:
     keyword_weights: NDArray[np.float32]
     examples: Rows
     profiles: Rows
+    likely: Rows
     bounds: NDArray[np.float32]
+    shares: NDArray[np.float32]
     documents: NDArray[np.float32]
     rows: NDArray[np.int64]
     carried: NDArray[np.int64]
@@ -115,7 +121,7 @@ class Computed:
                 n *= width
             at += n * size
         parts = [Rows(*arrays[:3]), *arrays[3:6], Rows(*arrays[6:9]), *arrays[9:12]]
-        parts += [Rows(*arrays[12:15]), Rows(*arrays[15:18]), *arrays[18:]]
+        parts += [Rows(*arrays[i : i + 3]) for i in (12, 15, 18)] + arrays[21:]
         return cls(value["descriptions"], value["terms"], *parts)
 
 
@@ -124,12 +130,12 @@ _ROWS = ("<f4", "<i4", "<i8")
 _KINDS = (
     *(*_ROWS, "<i8", "<f4", "<f4"),
     *(*_ROWS, "<f4", "<i4", "<f4"),
-    *(*_ROWS, *_ROWS, "<f4", "<f4", "<i8", "<i8"),
+    *(*_ROWS, *_ROWS, *_ROWS, "<f4", "<f4", "<f4", "<i8", "<i8"),
 )
 _FLAT = (
     *((True,) * 4 + (False,) * 2),
     *((True,) * 4 + (False,) * 2),
-    *((True,) * 7 + (False, True, False)),
+    *((True,) * 11 + (False, True, False)),
 )
 _LAYOUT = [
     (np.dtype(kind), np.dtype(kind).itemsize, flat)

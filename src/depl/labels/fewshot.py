@@ -1,81 +1,33 @@
-r"""What a new label needs to be suggested, computed without training, from a few examples.
-
-Nobody has checked which of the training documents deserve the new label, so many of those nearest
-to its examples do. An SVM that treats all of them as negatives learns to reject what it should
-find: alone, with five examples, it found 4 % of that with its best five labels, on a slice of
-EURLEX57K's training documents. Two alternatives were compared there, with name matching
-and fusion on top (recall@5 and macro-F1@5 of about 170 labels held out of training, and P@5 of all
-labels, percent):
-
-============================  ================  ================  ================
-\                             1 example         5 examples        20 examples
-============================  ================  ================  ================
-SVM without the nearest 5 %   10.1  16.6  67.8  41.3  36.1  68.3  62.1  43.3  66.7
-means, length 2               15.3  21.5  67.8  35.9  36.2  68.5  42.6  44.4  68.3
-means, length 2.25            17.5  22.5  67.8  40.0  36.2  68.3  47.7  44.0  67.9
-means, length 2.5             19.2  22.4  67.7  44.7  36.5  68.1  52.5  43.4  67.5
-============================  ================  ================  ================
-
-"Means" is the difference between the mean of the examples and that of all documents, as below. It
-finds as much, affects other labels less, and takes no time. With twenty examples or more, fitting
-the run again is worthwhile.
-"""
+"""What a new label needs to be suggested, computed without training, from a few examples."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from depl.core.corpus import Label, LabelSet
+from depl.fusion.newcomers import NewcomerModel
+from depl.labels.background import Background
 from depl.labels.computed import Computed
 from depl.labels.growing import Rows
+from depl.labels.moments import Moments, weigh
+from depl.neural.meanings import Meanings, unit_length
 from depl.neural.tokens import Tokens, token_counter, tokenize
 from depl.run.folder import Run
 from depl.run.state import State
-from depl.sparse.breadth import bounds
-from depl.sparse.evidence import SEEN, mean_profiles, rarity
+from depl.sparse.breadth import bounds, breadth
+from depl.sparse.evidence import SEEN, Evidence, mean_profiles, over_columns, rarity, unit_rows
 from depl.sparse.keywords import count_words, describe, has_letter, top_keywords
+from depl.sparse.likely import Likely
 from depl.sparse.names import names_and_owners
 
-_LENGTH, _BIAS = 2.25, -1.0  # scores in the range of the SVM's: -1 for no match, 1 for an example
-_NOISE = 1e-4  # added to the variance of a term, so that rare terms do not dominate
-
-
-def weigh(
-    X: csr_array, examples: csr_array, groups: Sequence[NDArray[np.int64]], *, cull: float
-) -> tuple[csr_array, NDArray[np.float32]]:
-    """Weights and biases of labels with a few example documents.
-
-    A label's weights are the mean of its examples minus the mean of all documents, each term in
-    units of its spread.
-
-    Parameters
-    ----------
-    X : csr_array of shape (n_documents, n_terms)
-        The training documents.
-    examples : csr_array of shape (n_examples, n_terms)
-        The examples of all labels.
-    groups : sequence of arrays
-        For each label, which examples are its own; none means no weights and a bias of -inf.
-    cull : float
-        Weights smaller than this are dropped.
-    """
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    spread = np.sqrt(np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2 + _NOISE)
-    rows = []
-    for group in groups:
-        row = csr_array((1, X.shape[1]), dtype=np.float32)
-        if len(group):
-            w = (np.asarray(examples[group].mean(axis=0)).ravel() - mean) / spread
-            w *= _LENGTH / max(float(np.linalg.norm(w)), 1e-30)
-            row = csr_array(np.where(np.abs(w) >= cull, w, 0.0).astype(np.float32)[None, :])
-        rows.append(row)
-    bias = [_BIAS if len(group) else -np.inf for group in groups]
-    return csr_array(vstack(rows, format="csr")), np.array(bias, np.float32)
+_SEED = 0  # for the choice of documents that may be likely
+_LABELS = 500  # whose likely documents are looked for at a time
 
 
 class LabelMaker:
@@ -89,10 +41,18 @@ class LabelMaker:
         The run as it was fitted.
     train_vectors : function
         Gives the tf-idf of the training documents, those that the run was fitted on.
+    model : function
+        Gives what makes added labels probable; None where a single part ranks.
     """
 
-    def __init__(self, run: Run, base: State, train_vectors: Callable[[], csr_array]) -> None:
-        self._train_vectors = train_vectors
+    def __init__(
+        self,
+        run: Run,
+        base: State,
+        train_vectors: Callable[[], csr_array],
+        model: Callable[[], NewcomerModel | None],
+    ) -> None:
+        self._run, self._train_vectors, self._model = run, train_vectors, model
         self._base = base
         self._terms = base.features.terms_
         self._settings = run.settings("descriptions")
@@ -109,11 +69,13 @@ class LabelMaker:
         texts: Sequence[str | None],
         examples: Sequence[Sequence[str]],
         keywords: Sequence[tuple[str, float]] = (),
+        *,
+        added: bool = False,
     ) -> Computed:
         """Everything that is computed, for many labels at once.
 
         ``texts`` are the descriptions that people wrote; ``keywords`` those of the only label, if
-        it has had some.
+        it has had some. Only for labels that are ``added`` likely documents are looked for.
         """
         documents = list(dict.fromkeys(text for group in examples for text in group))
         place = {text: i for i, text in enumerate(documents)}
@@ -141,10 +103,32 @@ class LabelMaker:
         features = self._base.features.with_terms(unknown, self._base.n_train)
         vectors, name_vectors = self._encode(labels, texts, descriptions)
         profiles, at_most = self._company(X, pairs, len(labels))
+        of_names = features.transform(names)
+        of_documents = features.transform(documents) if unknown else X
+        examples_meaning = self._encode_documents(documents)
+        n_terms = of_names.shape[1]
+        likely = Likely.unknown(len(labels), len(self._terms))
+        model = self._model() if added else None
+        if model is not None:
+            evidence = Evidence(
+                names=of_names,
+                name_owner=owner,
+                examples=csr_array(of_documents[pairs[:, 0]]),
+                example_owner=pairs[:, 1],
+                weights=unit_rows(over_columns(weights, n_terms)),
+                profiles=profiles,
+                bounds=at_most,
+            )
+            meanings = None
+            if self._base.retriever is not None:
+                written = np.array([text is not None for text in texts])
+                by_pair = examples_meaning[pairs[:, 0]], pairs[:, 1]
+                meanings = Meanings.of_labels(vectors, name_vectors, written, *by_pair)
+            likely = self._likely(model, features.idf_, evidence, meanings)
         return Computed(
             descriptions,
             unknown,
-            Rows.of(features.transform(names)),
+            Rows.of(of_names),
             owner,
             vectors,
             name_vectors,
@@ -152,13 +136,57 @@ class LabelMaker:
             bias,
             heaviest.indices,
             heaviest.weights,
-            Rows.of(features.transform(documents) if unknown else X),
+            Rows.of(of_documents),
             Rows.of(profiles),
+            Rows.of(likely.weights),
             at_most,
-            self._encode_documents(documents),
+            likely.shares,
+            examples_meaning,
             rows,
             pairs,
         )
+
+    @cached_property
+    def _moments(self) -> Moments:
+        return Moments.of(self._train_vectors())
+
+    @cached_property
+    def _background(self) -> Background:
+        base = self._base
+        return Background.of(
+            self._run,
+            np.random.default_rng(_SEED),
+            X=self._train_vectors(),
+            features=base.features,
+            encoded=None if base.retriever is None else self._vectors_of,
+        )
+
+    def _vectors_of(self, documents: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of training documents in the run's index, of length 1."""
+        assert self._base.retriever is not None
+        return unit_length(self._base.retriever.retriever.documents.vectors[documents])
+
+    def _likely(
+        self,
+        model: NewcomerModel,
+        idf: NDArray[np.float32],
+        evidence: Evidence,
+        meanings: Meanings | None,
+    ) -> Likely:
+        """What those documents of the run tell that probably carry the labels."""
+        assert model.first is not None
+        background = self._background.over(evidence.names.shape[1])
+        n, broad = len(evidence.bounds), breadth(evidence, idf)
+        found = [Likely.unknown(0, len(self._terms))]
+        for first in range(0, n, _LABELS):
+            labels = slice(first, min(n, first + _LABELS))
+            some = evidence.some(labels)
+            meant = None if meanings is None else meanings.some(labels)
+            known = partial(background.known, some, meant, broad[labels])
+            found += background.likely(
+                known, some, model.first, self._moments, cull=self._base.svm.cull
+            )
+        return Likely.concatenate(found)
 
     def _company(
         self, X: csr_array, pairs: NDArray[np.int64], n: int
@@ -180,9 +208,11 @@ class LabelMaker:
         if not examples.shape[0]:
             none = csr_array((len(groups), len(self._terms)), dtype=np.float32)
             return none, np.full(len(groups), -np.inf, np.float32), np.empty(0, np.int64)
-        X = self._train_vectors()
-        weights, bias = weigh(X, examples, groups, cull=self._base.svm.cull)
-        return weights, bias, _same(examples, X)
+        owner = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+        places, shape = (owner, np.concatenate(groups)), (len(groups), examples.shape[0])
+        members = csr_array((np.ones(len(owner), np.float32), places), shape=shape)
+        weights, bias = weigh(self._moments, examples, members, cull=self._base.svm.cull)
+        return weights, bias, _same(examples, self._train_vectors())
 
     def _describe(
         self, labels: Sequence[Label], words: Sequence[Sequence[str]], texts: Sequence[str | None]

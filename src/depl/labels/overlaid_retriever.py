@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from depl.labels.computed import Computed
 from depl.labels.growing import Column
 from depl.neural.index import LabelIndex
-from depl.neural.meanings import Meanings, unit_length
+from depl.neural.meanings import Meanings
 from depl.neural.overlaid_index import OverlaidIndex
 
 if TYPE_CHECKING:
@@ -96,18 +96,12 @@ class OverlaidRetriever:
         """
         if self._base is None:
             return None
-        rows, places = self.row.view()[labels], np.arange(len(labels))
-        vectors, owner = self._vectors.numpy()[rows], places
-        if self._base.retriever.names is not None:  # else these are of the names
-            vectors = np.concatenate([self._name_vectors.numpy()[rows], vectors[written]])
-            owner = np.concatenate([places, places[written]])
-        order = np.argsort(owner, kind="stable")
-        return Meanings(
-            unit_length(vectors[order]),
-            owner[order],
-            self._examples.numpy()[examples],
-            example_owner,
-        )
+        rows = self.row.view()[labels]
+        names = np.empty((len(rows), 0), np.float32)
+        if self._base.retriever.names is not None:  # else the vectors are of the names
+            names = self._name_vectors.numpy()[rows]
+        own = self._examples.numpy()[examples]
+        return Meanings.of_labels(self._vectors.numpy()[rows], names, written, own, example_owner)
 
     def whole(self, gone: NDArray[np.bool_]) -> TextRetriever | None:
         """The run's retriever with all of it; ``gone`` says which labels are tombstones."""

@@ -25,6 +25,7 @@ from depl.labels.overlaid_words import OverlaidWords
 from depl.run.newcomers import Newcomers
 from depl.run.state import State
 from depl.sparse.evidence import Evidence, rarity, unit_rows
+from depl.sparse.likely import Likely
 from depl.sparse.svm import OneVsAllSVM
 
 Revert = Callable[[], None]  # takes back the last change that is still in force
@@ -58,11 +59,13 @@ class Overlay:
         self._counts = Column(np.asarray(base.train_counts, np.int64))
         self._bias = Column(np.asarray(base.svm.bias_, np.float32))
         self._bounds = Column(np.ones(n, np.float32))  # of added labels, by ``sparse.breadth``
+        self._shares = Column(np.zeros(n, np.float32))  # likewise, by ``sparse.likely``
         self._words = OverlaidWords(base)
         self._retriever = OverlaidRetriever(base.retriever, n)
         # A row for each added label:
         self._weights = GrowingRows(n_terms)
         self._profiles = GrowingRows(n)  # what the SVM sees in its examples
+        self._likely = GrowingRows(n_terms)  # what sets its likely documents apart
         self._weighted: tuple[int, OneVsAllSVM] = 0, base.svm  # with so many of the added labels
 
     # The edits
@@ -83,6 +86,7 @@ class Overlay:
         self._counts.extend(count(computed.carried[:, 1], len(labels)))
         self._bias.extend(computed.bias)
         self._bounds.extend(computed.bounds)
+        self._shares.extend(computed.shares)
         self._weights.append(computed.weights)
         self._set(range(first, len(self.labels)), computed)
         vocabulary = self.base.features.terms_
@@ -95,6 +99,7 @@ class Overlay:
         self._retriever.add_documents(computed, first)
         self._words.add_examples(computed, examples, first)
         self._profiles.append(computed.profiles)
+        self._likely.append(computed.likely)
 
         def revert() -> None:
             self._words.cut_examples(n_examples)
@@ -113,8 +118,9 @@ class Overlay:
             self._counts.append(0)
             self._bias.append(-np.inf)
             self._bounds.append(1.0)
-        self._weights.append(Rows.empty(len(labels)))
-        self._profiles.append(Rows.empty(len(labels)))
+            self._shares.append(0.0)
+        for rows in self._of_added():
+            rows.append(Rows.empty(len(labels)))
 
     def _bury(self, positions: range, entry: int) -> None:
         """Make tombstones of added labels; those behind them are tombstones already."""
@@ -128,12 +134,15 @@ class Overlay:
             self.written.discard(i)
         n_before = positions.start - len(self.base.labels)
         n_behind = len(self._weights) - n_before
-        self._weights.cut(n_before)
-        self._weights.append(Rows.empty(n_behind))
-        self._profiles.cut(n_before)
-        self._profiles.append(Rows.empty(n_behind))
+        for rows in self._of_added():
+            rows.cut(n_before)
+            rows.append(Rows.empty(n_behind))
         if self._weighted[0] > n_before:
             self._weighted = 0, self.base.svm
+
+    def _of_added(self) -> tuple[GrowingRows, ...]:
+        """What has a row for each added label."""
+        return self._weights, self._profiles, self._likely
 
     def _append(self, labels: Sequence[Label]) -> None:
         for label in labels:
@@ -264,6 +273,7 @@ class Overlay:
                 profiles=self._profiles.take(there - n),
                 bounds=self._bounds.view()[there],
             ),
+            likely=Likely(self._shares.view()[there], self._likely.take(there - n)),
             model=model,
             examples=words.texts,
             rarities=rarity(self.base.train_counts, self.base.n_train),

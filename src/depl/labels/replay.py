@@ -46,12 +46,13 @@ class Replay:
     ) -> None:
         self._run = run
         self._base = base
-        self._maker = LabelMaker(run, base, train_vectors)
+        self._maker = LabelMaker(run, base, train_vectors, self.model)
         self._is_held = is_held
         self.journal = Journal(run.path)
         stages = run.manifest()["stages"]
         self.finished = "fusion" in stages
         rests_on = ["descriptions", *(["index"] if base.retriever is not None else [])]
+        rests_on += ["fusion"] if self.finished else []  # which says what documents are likely
         made_from = {name: stages[name]["fingerprint"] for name in rests_on}
         learned = run.learned.current()
         if learned:
@@ -193,7 +194,7 @@ class Replay:
         if entry.edit == "add":
             texts = [x.get("description") for x in content["labels"]]
             examples = [x.get("examples", []) for x in content["labels"]]
-            return self._maker.make(entry.labels(), texts, examples)
+            return self._maker.make(entry.labels(), texts, examples, added=True)
         if entry.edit in ("remove", "undo"):
             return None
         position = overlay.position[content["id"]]

@@ -8,7 +8,8 @@ encoder that were fitted without them, then say what the evidence meant.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +17,21 @@ from scipy.sparse import csr_array
 
 from depl.core.ranking import Ranking
 from depl.fusion.newcomers import LEAST, STEPS, NewcomerModel, Simulated
-from depl.labels.fewshot import weigh
+from depl.labels.background import BLOCK, Background, rarities
+from depl.labels.moments import Moments, weigh
 from depl.neural.meanings import Meanings
 from depl.neural.tokens import Texts, some_of
 from depl.run.folder import Run
-from depl.run.titles import Titles
 from depl.sparse.breadth import bounds, breadth
 from depl.sparse.evidence import (
     ALIKE,
     SEEN,
     Evidence,
     mean_profiles,
-    profiles,
-    rarity,
+    members_of,
     unit_rows,
 )
+from depl.sparse.likely import COLUMNS as LIKELY
 from depl.sparse.names import NameMatch
 from depl.sparse.svm import OneVsAllSVM
 
@@ -39,9 +40,8 @@ if TYPE_CHECKING:
 
 _LABELS = 200  # that play newcomers, for each number of examples
 _ROUNDS = 2  # with other labels and examples: with one, R@5 changed by two points with the draw
-_DOCUMENTS = 3_000  # that they are looked for in
 _OFTEN = 5  # a label is added because it is needed more often than that
-_BLOCK = 500  # documents whose evidence is in memory at a time
+_HALVES = 2  # of the documents: those likely in one are compared with the other
 _NEGATIVES = 20  # pairs that do not belong together, for one that does
 
 
@@ -60,20 +60,16 @@ def simulate_newcomers(
         For the choice of labels, examples and documents.
     """
     rng = np.random.default_rng(seed)
-    X, Y, names, svm = run.train_vectors(), run.Y, run.names(), run.svm()
-    idf, documents = run.features().idf_, run.slice.held_out
-    some = np.sort(rng.permutation(len(documents))[:_DOCUMENTS])
-    documents = documents[some]
-    if held_out is None:
-        ranked = run.rank_held_out(X[documents], run.slice.fold[documents], SEEN)
-    else:
-        ranked = held_out.take(some)
-    seen = profiles(ranked, _rarities(Y))
-    texts = run.train_texts().take(documents)
-    titles = Titles.ranked(texts, run.config().fusion.titles).vectors(run.features())
     encoder = _Encoder(run) if run.has("index") else None
-    simulation = NewcomerPlay(X, Y, names, svm, idf, documents, seen, titles, encoder, rng)
-    return NewcomerModel.fit([simulation.step(n) for n in STEPS])
+    background = Background.of(
+        run, rng, held_out=held_out, encoded=None if encoder is None else encoder.documents
+    )
+    X, Y, idf = run.train_vectors(), run.Y, run.features().idf_
+    play = NewcomerPlay(X, Y, run.names(), run.svm(), idf, background, encoder, rng)
+    rounds = [play.rounds(n) for n in STEPS]
+    first = NewcomerModel.fit([Simulated.together([x.pairs for x in some]) for some in rounds])
+    second = [Simulated.together([play.second(x, first) for x in some]) for some in rounds]
+    return NewcomerModel.fit(second, first)
 
 
 class _Encoder:
@@ -104,8 +100,36 @@ class _Encoder:
         return unit_vectors(encode(self._encoder, some_of(texts, rows), side))
 
 
+class Round(NamedTuple):
+    """Labels that play newcomers with some number of examples, and documents they are looked for.
+
+    Parameters
+    ----------
+    labels : array of shape (n,)
+        Which labels play.
+    evidence : Evidence
+        Their names and examples.
+    meanings : Meanings or None
+        Their vectors, where there is an encoder.
+    broad : array of shape (n, len(breadth.COLUMNS))
+        How broad they are.
+    documents, label : arrays of shape (n_pairs,)
+        The pairs: places among the documents of the background, and among these labels.
+    pairs : Simulated
+        What is known of them, without likely documents.
+    """
+
+    labels: NDArray[np.int64]
+    evidence: Evidence
+    meanings: Meanings | None
+    broad: NDArray[np.float32]
+    documents: NDArray[np.int64]
+    label: NDArray[np.int64]
+    pairs: Simulated
+
+
 class NewcomerPlay:
-    """The labels and documents of one run, what the SVM sees in the documents, and their titles.
+    """The labels of one run, and the documents that they are looked for in.
 
     Labels are drawn, and examples of each, in ``_ROUNDS`` rounds.
     """
@@ -117,47 +141,64 @@ class NewcomerPlay:
         names: NameMatch,
         svm: OneVsAllSVM,
         idf: NDArray[np.float32],
-        documents: NDArray[np.int64],
-        seen: csr_array,
-        titles: csr_array,
+        background: Background,
         encoder: _Encoder | None,
         rng: np.random.Generator,
     ) -> None:
-        self._encoder = encoder
-        self._vectors = None if encoder is None else encoder.documents(documents)
+        self._encoder, self._background = encoder, background
         self._X, self._Y, self._names, self._svm, self._idf = X, Y, names, svm, idf
-        self._documents, self._seen, self._titles, self._rng = documents, seen, titles, rng
+        self._rng, self._moments = rng, Moments.of(X)
         self._by_label = Y.tocsc()
-        self._shares, self._rarities = np.diff(self._by_label.indptr) / Y.shape[0], _rarities(Y)
+        self._shares, self._rarities = np.diff(self._by_label.indptr) / Y.shape[0], rarities(Y)
         self._turns = [rng.permutation(Y.shape[1]) for _ in range(_ROUNDS)]
         self._draws = rng.integers(2**32, size=(_ROUNDS, Y.shape[1]))
 
-    def step(self, n: int) -> Simulated:
-        """Pairs of document and label with n examples."""
-        return Simulated.together([self._round(n, i) for i in range(_ROUNDS)])
+    def rounds(self, n: int) -> list[Round]:
+        """Labels with n examples, in each of the rounds."""
+        return [self._round(n, i) for i in range(_ROUNDS)]
 
-    def _round(self, n: int, number: int) -> Simulated:
+    def _round(self, n: int, number: int) -> Round:
         labels, examples = self._play(n, number)
         evidence, meanings = self._evidence(labels, examples), self._meanings(labels, examples)
-        carried = csr_array(self._Y[self._documents][:, labels])
+        documents = self._background.documents
+        carried = csr_array(self._Y[documents][:, labels])
         often, broad = self.missed(labels, n), breadth(evidence, self._idf)
         # As many of the others as are wanted, whatever evidence they have.
         share = min(1.0, max(1, _NEGATIVES * carried.nnz) / max(1, np.prod(carried.shape)))
-        found, truth, times = [], [], []
-        for first in range(0, len(self._documents), _BLOCK):
-            rows = slice(first, first + _BLOCK)
+        found, truth, times, places = [], [], [], []
+        for first in range(0, len(documents), BLOCK):
+            rows = slice(first, first + BLOCK)
             right = carried[rows].toarray() > 0
             wanted = right | (self._rng.random(right.shape) < share)
             for j, own in enumerate(examples):
-                wanted[np.isin(self._documents[rows], own), j] = False
-            parts = [self._of(evidence, labels, rows)]
-            if meanings is not None and self._vectors is not None:
-                parts.append(meanings.of(self._vectors[rows]))
-            parts.append(np.broadcast_to(broad, (*right.shape, broad.shape[1])))
-            found.append(np.concatenate(parts, axis=2)[wanted])
+                wanted[np.isin(documents[rows], own), j] = False
+            found.append(self._known(labels, evidence, meanings, broad, rows)[wanted])
             truth.append(right[wanted])
             times.append(np.where(right, often, 1.0)[wanted])
-        return Simulated(np.concatenate(found), np.concatenate(truth), np.concatenate(times), share)
+            places.append(np.argwhere(wanted) + np.array([first, 0]))
+        known = np.concatenate(found), np.concatenate(truth), np.concatenate(times)
+        pairs, at = Simulated(*known, share), np.concatenate(places)
+        return Round(labels, evidence, meanings, broad, at[:, 0], at[:, 1], pairs)
+
+    def second(self, played: Round, first: NewcomerModel) -> Simulated:
+        """The pairs of a round with what the documents tell that are likely by a first model.
+
+        A document is compared with the half of them that it is not in, as a new one would be.
+        """
+        known = partial(self._known, played.labels, played.evidence, played.meanings, played.broad)
+        likely = self._background.likely(
+            known, played.evidence, first, self._moments, cull=self._svm.cull, parts=_HALVES
+        )
+        pairs = played.pairs
+        found = np.empty((len(played.label), len(LIKELY)), np.float32)
+        for half, half_likely in enumerate(likely):
+            own = played.documents % _HALVES == half
+            for block in np.unique(played.documents[own] // BLOCK).tolist():
+                here = own & (played.documents // BLOCK == block)
+                X = csr_array(self._background.X[block * BLOCK : (block + 1) * BLOCK])
+                at = played.documents[here] - block * BLOCK, played.label[here]
+                found[here] = half_likely.of(X)[at]
+        return pairs._replace(evidence=np.concatenate([pairs.evidence, found], axis=1))
 
     def _play(self, n: int, number: int) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
         """The labels that play newcomers with n examples, and which documents these are.
@@ -188,7 +229,7 @@ class NewcomerPlay:
     def _usable(self, n: int) -> NDArray[np.int64]:
         """The labels that can play newcomers with n examples."""
         sizes = np.diff(self._by_label.indptr)
-        held_out = np.bincount(self._Y[self._documents].indices, minlength=len(sizes))
+        held_out = np.bincount(self._Y[self._background.documents].indices, minlength=len(sizes))
         often = np.flatnonzero(sizes > max(n, _OFTEN))
         # In a small run few labels are so common: rarer ones know more than nobody.
         enough = held_out[often].sum() >= LEAST
@@ -198,7 +239,7 @@ class NewcomerPlay:
         own = np.isin(self._names.owner, labels)
         owner = np.repeat(np.arange(len(labels)), [len(x) for x in examples])
         rows = np.concatenate([np.empty(0, np.int64), *examples])
-        groups = np.split(np.arange(len(rows)), np.cumsum([len(x) for x in examples])[:-1])
+        members = members_of(owner, len(labels))
         X = csr_array(self._X[rows])
         ranking = self._svm.rank(X, SEEN)
         together = mean_profiles(ranking, owner, len(labels), self._rarities)
@@ -211,7 +252,7 @@ class NewcomerPlay:
             name_owner=np.searchsorted(labels, self._names.owner[own]),
             examples=X,
             example_owner=owner,
-            weights=unit_rows(weigh(self._X, X, groups, cull=self._svm.cull)[0]),
+            weights=unit_rows(weigh(self._moments, X, members, cull=self._svm.cull)[0]),
             profiles=unit_rows(together),
             bounds=bounds(replace(ranking, indices=others), owner, len(labels), self._shares),
         )
@@ -229,17 +270,17 @@ class NewcomerPlay:
             np.repeat(owner, [len(x) for x in examples]),
         )
 
-    def _of(
-        self, evidence: Evidence, labels: NDArray[np.int64], rows: slice
+    def _known(
+        self,
+        labels: NDArray[np.int64],
+        evidence: Evidence,
+        meanings: Meanings | None,
+        broad: NDArray[np.float32],
+        rows: slice,
     ) -> NDArray[np.float32]:
-        """The evidence in some documents, as if the SVM did not know the labels."""
-        seen = csr_array(self._seen[rows])
-        X, titles = self._X[self._documents[rows]], self._titles[rows]
-        found = evidence.of(csr_array(X), seen, csr_array(titles))
+        """What is known of labels in some documents, as if the SVM did not know the labels."""
+        seen = csr_array(self._background.seen[rows])
+        found = self._background.known(evidence, meanings, broad, rows)
         itself = seen[:, labels].toarray()
         found[..., ALIKE] /= np.sqrt(np.maximum(1.0 - itself**2, 1e-6))
         return np.clip(found, 0.0, 1.0)
-
-
-def _rarities(Y: csr_array) -> NDArray[np.float64]:
-    return rarity(np.bincount(Y.indices, minlength=Y.shape[1]), Y.shape[0])

@@ -33,8 +33,8 @@ class Explanation:
         fusion has no probabilities.
     parts : list of Share
         Score, rank and contribution by each part; of an added label, by its names, by its examples,
-        by the labels that the SVM sees both in them and in the text and, where there is an
-        encoder, by what its name and its examples mean.
+        by the labels that the SVM sees both in them and in the text, by the training documents that
+        probably carry it and, where there is an encoder, by what its name and its examples mean.
     keywords : list of Match
         The label's keywords that are in the text, the largest contribution first.
     name_words : list of Match

@@ -116,7 +116,8 @@ _REASONS = {
     "title examples": ("examples in title",),
     "name meaning": ("name's meaning",),
     "example meaning": ("examples' meaning", "nearest meaning"),
-    "how broad it is": ("common words", "variety", "bound"),
+    "likely documents": ("likely documents",),
+    "how broad it is": ("common words", "variety", "bound", "share"),
 }
 
 

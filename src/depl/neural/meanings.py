@@ -40,6 +40,45 @@ class Meanings:
     examples: NDArray[np.float32]
     example_owner: NDArray[np.int64]
 
+    @classmethod
+    def of_labels(
+        cls,
+        vectors: NDArray[np.float32],
+        name_vectors: NDArray[np.float32],
+        written: NDArray[np.bool_],
+        examples: NDArray[np.float32],
+        example_owner: NDArray[np.int64],
+    ) -> Meanings:
+        """Those of labels, of their names and of what a person wrote.
+
+        Parameters
+        ----------
+        vectors, name_vectors : arrays of shape (n, size)
+            Of the labels, and of their names alone; (n, 0) where the former are of the names.
+        written : array of shape (n,)
+            Whether each has a description that a person wrote: that is its meaning, too.
+        examples, example_owner
+            As in the class.
+        """
+        places = np.arange(len(vectors))
+        owner = places
+        if name_vectors.shape[1]:
+            vectors = np.concatenate([name_vectors, vectors[written]])
+            owner = np.concatenate([places, places[written]])
+        order = np.argsort(owner, kind="stable")
+        return cls(unit_length(vectors[order]), owner[order], examples, example_owner)
+
+    def some(self, labels: slice) -> Meanings:
+        """Those of some labels that follow each other."""
+        names = slice(*np.searchsorted(self.name_owner, [labels.start, labels.stop]))
+        examples = slice(*np.searchsorted(self.example_owner, [labels.start, labels.stop]))
+        return Meanings(
+            self.names[names],
+            self.name_owner[names] - labels.start,
+            self.examples[examples],
+            self.example_owner[examples] - labels.start,
+        )
+
     def of(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """The evidence for every label in every document, (n_documents, n, len(COLUMNS)).
 

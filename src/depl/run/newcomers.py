@@ -16,9 +16,10 @@ from depl.fusion.newcomers import NewcomerModel
 from depl.neural import meanings
 from depl.neural.meanings import Meanings, unit_length
 from depl.run.titles import Titles
-from depl.sparse import breadth
+from depl.sparse import breadth, likely
 from depl.sparse import evidence as words
 from depl.sparse.evidence import Evidence, profiles
+from depl.sparse.likely import Likely
 from depl.sparse.tfidf import TfidfFeatures
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Newcomers:
         How probable a label is by the evidence.
     examples : list of str
         The texts of the examples, in the order of the evidence.
+    likely : Likely
+        What the documents of the run tell that probably carry them.
     rarities : array of shape (n_other_labels,)
         How rare the labels are that the SVM knows, by ``sparse.evidence.rarity``.
     read_titles : bool
@@ -56,6 +59,7 @@ class Newcomers:
     evidence: Evidence
     model: NewcomerModel
     examples: list[str]
+    likely: Likely
     rarities: NDArray[np.float64]
     read_titles: bool = False
     meanings: Meanings | None = None
@@ -89,7 +93,7 @@ class Newcomers:
     def columns(self) -> tuple[str, ...]:
         """What the columns of the evidence are."""
         by_meaning = () if self.meanings is None else meanings.COLUMNS
-        return (*words.COLUMNS, *by_meaning, *breadth.COLUMNS)
+        return (*words.COLUMNS, *by_meaning, *breadth.COLUMNS, *likely.COLUMNS)
 
     @cached_property
     def _breadth(self) -> NDArray[np.float32]:
@@ -108,11 +112,14 @@ class Newcomers:
         self, X: csr_array, titles: csr_array, svm: Ranking, vectors: Vectors | None
     ) -> NDArray[np.float32]:
         """The evidence for every label in documents, by what ``vectors`` and ``titles`` give."""
-        found = [self.evidence.of(X, profiles(svm, self.rarities), titles)]
+        seen, own = profiles(svm, self.rarities), None
         if self.meanings is not None:
             assert vectors is not None
-            found.append(self.meanings.of(unit_length(vectors.cpu().numpy())))
-        found.append(np.broadcast_to(self._breadth, (X.shape[0], *self._breadth.shape)))
+            own = unit_length(vectors.cpu().numpy())
+        found = [
+            known_evidence(self.evidence, self.meanings, self._breadth, X, seen, titles, own),
+            self.likely.of(X),
+        ]
         return np.concatenate(found, axis=2)
 
     def _rank(self, evidence: NDArray[np.float32], k: int) -> Ranking:
@@ -120,3 +127,31 @@ class Newcomers:
         best = Ranking.from_scores(found, k)
         places = np.append(self.positions, -1)[best.indices].astype(np.int32)
         return Ranking(places, best.scores)
+
+
+def known_evidence(
+    evidence: Evidence,
+    by_meaning: Meanings | None,
+    broad: NDArray[np.float32],
+    X: csr_array,
+    seen: csr_array,
+    titles: csr_array,
+    vectors: NDArray[np.float32] | None,
+) -> NDArray[np.float32]:
+    """What is known of labels themselves, as evidence in documents: all but ``Likely``.
+
+    Parameters
+    ----------
+    evidence, by_meaning, broad
+        Names and examples, their vectors where there is an encoder, and how broad the labels are.
+    X, seen, titles
+        Of the documents, as ``Evidence.of`` takes them.
+    vectors : array of shape (n_documents, size) or None
+        The documents' vectors, of length 1.
+    """
+    found = [evidence.of(X, seen, titles)]
+    if by_meaning is not None:
+        assert vectors is not None
+        found.append(by_meaning.of(vectors))
+    found.append(np.broadcast_to(broad, (X.shape[0], *broad.shape)))
+    return np.concatenate(found, axis=2)

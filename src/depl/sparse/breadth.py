@@ -45,8 +45,8 @@ def breadth(evidence: Evidence, idf: NDArray[np.float32]) -> NDArray[np.float32]
         squares @ np.exp(1.0 - idf.astype(np.float64)),
         np.searchsorted(evidence.name_owner, np.arange(n)),
     )
-    found[:, 0] = _scaled(share)
-    found[:, 2] = np.where(evidence.counts > 0, _scaled(evidence.bounds), 0.0)
+    found[:, 0] = scaled_share(share)
+    found[:, 2] = np.where(evidence.counts > 0, scaled_share(evidence.bounds), 0.0)
     several = np.flatnonzero(evidence.counts > 1)
     if len(several):
         cosine = np.clip(_mean_cosines(evidence)[several], 0.0, 1.0)
@@ -84,7 +84,7 @@ def bounds(
     return found.astype(np.float32)
 
 
-def _scaled(share: NDArray[np.floating]) -> NDArray[np.float64]:
+def scaled_share(share: NDArray[np.floating]) -> NDArray[np.float64]:
     """A share of the documents on a logarithmic scale from 0 to 1."""
     scaled: NDArray[np.float64] = np.log1p(np.clip(share, 0.0, 1.0) / _SHARE)
     scaled /= np.log1p(1.0 / _SHARE)

@@ -66,6 +66,21 @@ class Evidence:
     profiles: csr_array
     bounds: NDArray[np.float32]
 
+    def some(self, labels: slice) -> Evidence:
+        """That of some labels that follow each other."""
+        first, last = labels.start, labels.stop
+        names = slice(*np.searchsorted(self.name_owner, [first, last]))
+        examples = slice(*np.searchsorted(self.example_owner, [first, last]))
+        return Evidence(
+            names=csr_array(self.names[names]),
+            name_owner=self.name_owner[names] - first,
+            examples=csr_array(self.examples[examples]),
+            example_owner=self.example_owner[examples] - first,
+            weights=csr_array(self.weights[labels]),
+            profiles=csr_array(self.profiles[labels]),
+            bounds=self.bounds[labels],
+        )
+
     @property
     def counts(self) -> NDArray[np.int64]:
         """How many examples each label has."""
@@ -151,6 +166,11 @@ def members_of(owner: NDArray[np.integer], n: int) -> csr_array:
     """Which examples each of n labels has, (n, n_examples): times their rows it adds those up."""
     places = owner, np.arange(len(owner))
     return csr_array((np.ones(len(owner), np.float32), places), shape=(n, len(owner)))
+
+
+def over_columns(matrix: csr_array, n: int) -> csr_array:
+    """The matrix over n columns, as many as it has or more: the others are empty."""
+    return csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], n))
 
 
 def unit_rows(matrix: csr_array) -> csr_array:

@@ -109,9 +109,14 @@ const PARTS = {
     "how close the text is in meaning to the label's examples",
     "the meaning of the documents given as its examples",
   ],
+  "likely documents": [
+    "Likely documents",
+    "how similar the text is to the training documents that probably have the label",
+    "training documents that probably have it",
+  ],
   "how broad it is": [
     "Breadth",
-    "how common the words of its name are, and how varied its examples",
+    "how common the words of its name are, how varied its examples, and how many documents fit",
     "how broad the label is",
   ],
 };
