@@ -335,7 +335,7 @@ def test_a_new_label_is_suggested_at_once_and_undone(visit: Opener, address: str
     new.get_by_role("link", name="More about this label").click()
     expect(page.get_by_role("heading", name="Rail <b>signalling</b>")).to_be_focused()
     page.get_by_role("button", name="Does it fit the current document?").click()
-    expect(page.locator(".in-document .parts li")).to_have_count(4)
+    expect(page.locator(".in-document .parts li")).to_have_count(5)
     page.get_by_role("button", name="Edit").click()
     edit = page.get_by_role("dialog")
     expect(edit.get_by_label("ID", exact=True)).to_be_hidden()

@@ -69,6 +69,11 @@ class LabelEditor:
                 state = self._replay.state()
         return state
 
+    def read(self) -> None:
+        """Read now what adding labels needs of the run."""
+        with self._applying:
+            self._replay.read()
+
     def refresh(self) -> bool:
         """Apply what other processes have edited; whether there was anything. Never waits."""
         if not self._replay.journal.changed():

@@ -146,6 +146,10 @@ class LabelMaker:
             pairs,
         )
 
+    def read(self) -> None:
+        """Read now what labels are compared with."""
+        _ = self._moments, self._background
+
     @cached_property
     def _moments(self) -> Moments:
         return Moments.of(self._train_vectors())

@@ -80,6 +80,11 @@ class Replay:
             self._newcomer_model = self._run.newcomer_model() or simulate_newcomers(self._run)
         return self._newcomer_model
 
+    def read(self) -> None:
+        """Read now what added labels are compared with."""
+        if self.finished:
+            self._maker.read()
+
     def record(self, edit: Edit, content: Mapping[str, object]) -> None:
         """Compute, write, apply a new entry: in this order, so that an error changes nothing."""
         entry, line = self.journal.draft(edit, content)

@@ -95,6 +95,13 @@ class Classifier:
             decided_by = single if model == FUSION else model
             self._edits = LabelEditor(run, state, decided_by, lambda: training.vectors)
 
+    def read(self) -> None:
+        """Read now what is otherwise read on first use: the run may be fitted again meanwhile."""
+        if self.training is not None:
+            self.training.read()
+        if self._edits is not None:
+            self._edits.read()
+
     def __repr__(self) -> str:
         parts = ", ".join(("svm",) if self.fusion is None else self.fusion.parts_)
         sizes = f"{len(self.labels):,} labels, {self.n_train:,} training documents"

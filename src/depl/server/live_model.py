@@ -215,7 +215,6 @@ def load(run: Path) -> Classifier:
     It has read all that it will need, so that it stays whole while the run is fitted again.
     """
     model = Classifier.load(run)
-    if model.training is not None:
-        model.training.read()
+    model.read()
     model.predict([_WARM_UP], 1)
     return model
