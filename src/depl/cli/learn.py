@@ -21,8 +21,8 @@ def learn(
 ) -> None:
     """Learn from the feedback on a run, without fitting it again.
 
-    Labels that people decided about are learnt again, with the documents of the feedback; all
-    other labels stay as they are.
+    Labels that people decided about are learnt again, with the documents of the feedback; other
+    labels keep their weights. The order of suggestions and their probabilities learn, too.
     """
     from depl.run.folder import Run
 
