@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.stats import chi2
@@ -129,6 +129,7 @@ def test_lemma_2_and_the_exact_rate_agree_with_projections_drawn_in_full(seed, d
             assert low <= bound(cosine, d, constant=COSINE)
 
 
+@example(cosine=1 - 2**-53, d=1)
 @given(st.floats(-1, 1), st.integers(1, 10_000))
 def test_every_bound_is_above_the_exact_rate(cosine, d):
     """For unit vectors the margin is the cosine, and v_p - v_n is no longer than 2."""

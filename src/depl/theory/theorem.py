@@ -53,8 +53,10 @@ def misordering(cosine: ArrayLike, d: ArrayLike) -> Floats:
     >>> misordering([0.0, 0.1, 1.0], d=384).round(4).tolist()
     [0.5, 0.0248, 0.0]
     """
-    half = np.asarray(d) / 2
-    return np.asarray(betainc(half, half, (1 - np.clip(cosine, -1, 1)) / 2), np.float64)
+    half, c = np.asarray(d) / 2, np.clip(cosine, -1, 1)
+    # 1 - |c| is exact near both ends; 1 + |c| loses a |c| that is nearly 1.
+    of_positive = betainc(half, half, (1 - np.abs(c)) / 2)
+    return np.asarray(np.where(c < 0, 1 - of_positive, of_positive), np.float64)
 
 
 def dimension_needed(gap: ArrayLike, m: ArrayLike = 1, *, constant: float = PRINTED) -> Floats:
