@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from zipfile import ZipFile
 
 import pandas as pd
 import pytest
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from depl.cli.app import app
 from depl.core.errors import CorpusError
 from depl.readers import read
+from depl.readers.excel import as_shown
 from depl.readers.spellings import Codes
 from depl.readers.vocabularies import read_vocabulary
 from depl.readers.zero_padding import parse_mask
@@ -196,3 +198,17 @@ def test_a_workbook_of_which_the_formats_cannot_be_read_is_read_without_them(tmp
             )
     path.write_bytes(broken.getvalue())
     assert len(read(path).labels) == 4
+
+
+def test_codes_of_a_sheet_all_get_their_zeros_or_none_does(tmp_path: Path):
+    whole = workbook(tmp_path / "whole.xlsx", [[10121], [10229]], zeros="000000")
+    damaged = tmp_path / "damaged.xlsx"
+    with ZipFile(whole) as old, ZipFile(damaged, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"<v>10229</v>", b"<v>1e999</v>"))
+
+    def shown(path: Path) -> list[object]:
+        return [cells[0] for _, cells in as_shown([(1, [10121]), (2, [10229])], path, "Sheet1")]
+
+    assert shown(whole) == ["010121", "010229"]
+    assert shown(damaged) == [10121, 10229]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time
 from importlib.util import find_spec
@@ -9,6 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
+from zipfile import BadZipFile
 
 from depl.core.apart import EndedError, call_apart
 from depl.core.display import listing
@@ -106,20 +108,21 @@ def chosen_sheet(
         sizes = {name: _size(sheets[name]) for name in fitting}
         least = _A_TABLE * max(sizes.values(), default=0)
         wanted = next((name for name in fitting if sizes[name] >= least), "")
-    shown = _as_shown(sheets.get(wanted, []), Path(path), wanted)
+    shown = as_shown(sheets.get(wanted, []), Path(path), wanted)
     return {"name": wanted, "names": filled, "rows": shown}
 
 
-def _as_shown(rows: Rows, path: Path, sheet: str) -> Rows:
+def as_shown(rows: Rows, path: Path, sheet: str) -> Rows:
     """The rows, with the zeros that a spreadsheet shows before the numbers of codes."""
-    places = dict(rows)
     try:
-        for number, column, said in padded_cells(path, sheet):
-            cells = places.get(number, [])
-            if column <= len(cells) and isinstance(cells[column - 1], int | float):
-                cells[column - 1] = said
-    except (KeyError, ValueError, OverflowError, ElementTree.ParseError):
-        pass  # a workbook that does not say how it shows its numbers
+        padded = list(padded_cells(path, sheet))  # all of them or none: codes must stay alike
+    except (KeyError, ValueError, OverflowError, ElementTree.ParseError, BadZipFile, zlib.error):
+        return rows  # a workbook that does not say how it shows its numbers
+    places = dict(rows)
+    for number, column, said in padded:
+        cells = places.get(number, [])
+        if column <= len(cells) and isinstance(cells[column - 1], int | float):
+            cells[column - 1] = said
     return rows
 
 
