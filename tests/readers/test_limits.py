@@ -41,6 +41,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 @pytest.fixture
 def little_memory() -> Iterator[None]:
     """A gigabyte more than is taken already; what wants more gets a MemoryError."""
+    pa.array(["Arrow reserves a gigabyte of addresses, and uses hardly any of it"])
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + (1 << 30), hard))
